@@ -3,9 +3,9 @@
 
     PYTHONPATH=src python -m benchmarks.allocation --data cifar100 --teacher runs/teacher --seconds 400 -o found.json
 
-One start (`--stages`) gives the candidates of `sphynx allocate`. The Gumbel search, the gates and the trainings of the
-controls run beside each other in `--at-once` processes of one device; what a search found is trained as soon as it is
-known, and no training begins that would not end within `--seconds`. Searches and trainings learn from the same views
+One start (`--stages`) gives the candidates of `sphynx search relus`. The Gumbel search, the gates and the trainings of
+the controls run beside each other in `--at-once` processes of one device; what a search found is trained as soon as it
+is known, and no training begins that would not end within `--seconds`. Searches and trainings learn from the same views
 of a teacher, on nine tenths of the training images; searches learn their allocation from the held-out tenth. So the
 held-out accuracy flatters what was searched, and the test accuracy, by which nothing was chosen, is kept beside it.
 """
@@ -34,6 +34,7 @@ from sphynx.data.open import open_data
 from sphynx.design.taught import taught_job, taught_lessons
 from sphynx.run.environment import describe_environment
 from sphynx.run.progress import QUIET
+from sphynx.run.work import Work, pick_device
 from sphynx.search.allocation.allocate import AllocationResult, allocate, allocate_by_gates
 from sphynx.search.allocation.candidates import Budget, allocations, relu_budget
 from sphynx.search.placement.recipe import load_placement_recipe
@@ -41,7 +42,6 @@ from sphynx.space.files import load_any_design
 from sphynx.space.stream import StreamDesign, stages_from_text
 from sphynx.space.tally import Shape
 from sphynx.train.loop import HELD_OUT_SEED, open_views
-from sphynx.train.processes import pick_device
 from sphynx.train.recipe import Recipe, load_recipe
 from sphynx.train.views import views_identity
 
@@ -63,23 +63,23 @@ def search(method: str, design: StreamDesign, settings: argparse.Namespace, trai
     device, out = pick_device(settings.device), settings.work / method
     budget = relu_budget(design, design.relus, MULTIPLE)
     lessons = taught_lessons(
-        taught_job(design, data, training, out, settings.views, "", seed=0, device=device, voice=QUIET)
+        taught_job(design, data, training, out, settings.views, "", Work(seed=0, device=device, voice=QUIET))
     )
     epochs = settings.gate_epochs if method == "gates" else settings.gumbel_epochs
     recipe = load_placement_recipe("taught", {"epochs": epochs})
     if method == "gates":
         return allocate_by_gates(
-            design, data, recipe, budget, out, factor=settings.factor, lessons=lessons, device=device, voice=QUIET
+            design, data, recipe, budget, out, Work(device=device, voice=QUIET), factor=settings.factor, lessons=lessons
         )
     candidates = candidates_of(design, budget, settings)
-    return allocate(candidates, data, recipe, budget, out, lessons=lessons, device=device, voice=QUIET)
+    return allocate(candidates, data, recipe, budget, out, Work(device=device, voice=QUIET), lessons=lessons)
 
 
 def train(name: str, design: StreamDesign, seed: int, settings: argparse.Namespace, training: Recipe) -> dict[str, Any]:
     [data] = _DATA
     out = settings.work / "trained" / f"{name}-{seed}".replace(" ", "-").replace(":", "-")
     found = train_network(
-        design, data, out, recipe=training, seed=seed, views=settings.views, resume=True, device=settings.device
+        design, data, out=out, recipe=training, seed=seed, views=settings.views, resume=True, device=settings.device
     ).runs[0]
     rows = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
     held_out = mean(row["held_out_accuracy"] for row in rows[-LAST_EPOCHS:])
@@ -122,9 +122,7 @@ def prepare_views(settings: argparse.Namespace, data: Data, training: Recipe) ->
         settings.work,
         settings.views,
         settings.teacher,
-        seed=0,
-        device=device,
-        voice=QUIET,
+        Work(seed=0, device=device, voice=QUIET),
     )
     open_views(job, data.train.split(training.held_out, HELD_OUT_SEED)[0])
     return training

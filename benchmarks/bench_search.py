@@ -32,6 +32,7 @@ from benchmarks import measure
 from sphynx.cli.output import print_json, print_table
 from sphynx.data.images import Data
 from sphynx.network.backend import fast_convolutions
+from sphynx.run.work import pick_device
 from sphynx.search.epochs import Halves, Learner
 from sphynx.search.placement.candidates import placements
 from sphynx.search.placement.place import prepare_placement
@@ -44,7 +45,7 @@ from sphynx.space.published_cells import SPHYNX
 from sphynx.space.tally import Shape
 from sphynx.train.job import Job
 from sphynx.train.loop import make_batches, prepare_training
-from sphynx.train.processes import Processes, pick_device
+from sphynx.train.processes import Processes
 from sphynx.train.recipe import load_recipe as load_training_recipe
 
 CAPTURED = ("darts", "darts-2nd", "pc-darts", "gaea")  # they compute everything in every step: one graph serves

@@ -24,12 +24,13 @@ import torch
 from benchmarks import measure
 from benchmarks.bench_search import paper_design, search_rows, settings_of
 from sphynx.data.images import Data
+from sphynx.run.work import pick_device
 from sphynx.space.files import AnyDesign
 from sphynx.space.reference import ResNet18Design
 from sphynx.space.tally import Shape
 from sphynx.train.job import Job
 from sphynx.train.loop import make_batches, prepare_training
-from sphynx.train.processes import Processes, pick_device
+from sphynx.train.processes import Processes
 from sphynx.train.recipe import load_recipe
 
 SEARCHES = ["darts", "pc-darts", "gdas"]

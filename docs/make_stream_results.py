@@ -30,26 +30,26 @@ others, except for the teachers', those of `7x-250-seed3`, `5x-480-*` and Tiny-I
 `5x-480-*` one started beside the last 45 epochs of another).
 
     sphynx show wide-resnet --channels 8 --depth 16 -o teacher.json
-    sphynx train teacher.json --data cifar100 --recipe teacher --epochs 85 --acceleration compile --out runs/teacher
+    sphynx train teacher.json --data cifar100 --recipe teacher --epochs 85 --set acceleration=compile --out runs/teacher
     sphynx show stream --stages "16:64:12 8:128:56x3 4:256:256x2,216" -o stream.json
     sphynx train stream.json --data cifar100 --recipe frontier --epochs 250 --seeds 3 --teacher runs/teacher \\
-        --view-epochs 120 --views runs/views.safetensors --acceleration compile --out runs/stream
+        --set view_epochs=120 --views runs/views.safetensors --set acceleration=compile --out runs/stream
 
 The networks of five and six blocks learned from `stream-cifar100-102k`, which had learned from the wide ResNet:
 
     sphynx show stream --stages "16:64:24 8:128:72x2 4:256:316x2" -o shallow.json
     sphynx train shallow.json --data cifar100 --recipe frontier --epochs 480 --seeds 3 --teacher stream-cifar100-102k \\
-        --view-epochs 120 --views runs/views-102k.safetensors --acceleration compile --out runs/shallow
+        --set view_epochs=120 --views runs/views-102k.safetensors --set acceleration=compile --out runs/shallow
 
 Tiny-ImageNet (100,000 images of 64x64, 200 classes; tested on the 10,000 of `val`, whose labels are public). Nothing
 was chosen on it: sizes and recipe are CIFAR-100's, with a stage of 32x32 in front that rectifies nothing.
 
     sphynx show resnet18 --channels 96 --image-size 64 --classes 200 --stem small -o teacher.json
-    sphynx train teacher.json --data tiny-imagenet --recipe teacher --epochs 52 --no-trivial-augment \\
-        --acceleration compile --out runs/teacher
+    sphynx train teacher.json --data tiny-imagenet --recipe teacher --epochs 52 --set trivial_augment=false \\
+        --set acceleration=compile --out runs/teacher
     sphynx show stream --stages "32:48: 16:96:40x2 8:192:152x4 4:384:632x4" --image-size 64 --classes 200 -o stream.json
     sphynx train stream.json --data tiny-imagenet --recipe frontier --epochs 123 --teacher runs/teacher \\
-        --view-epochs 32 --views runs/views.safetensors --acceleration compile --out runs/stream
+        --set view_epochs=32 --views runs/views.safetensors --set acceleration=compile --out runs/stream
 """
 
 DATA_SETS = {"cifar100": "CIFAR-100", "tiny-imagenet": "Tiny-ImageNet"}

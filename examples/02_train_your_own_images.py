@@ -55,6 +55,6 @@ print(f"{design.channels} channels, {design.depth} cells: {design.relus:,} ReLUs
 
 # 3. Train. The folder keeps everything, and resume=True would continue an interrupted training.
 trained = sphynx.train_network(
-    design, data, OUT / "network", settings={"epochs": 6, "batch_size": 32}, resume=True, progress=heard
+    design, data, out=OUT / "network", settings={"epochs": 6, "batch_size": 32}, resume=True, progress=heard
 )
 print(f"{trained.accuracy:.1%} of the test pictures are right; {OUT / 'network'} has the weights")

@@ -65,7 +65,7 @@ class Bandit:
 
 
 found = sphynx.search_cells(
-    "digits", "out/examples/search", strategy=Bandit, recipe="smoke", settings={"epochs": 4}, resume=True
+    "digits", out="out/examples/search", strategy=Bandit, recipe="smoke", settings={"epochs": 4}, resume=True
 )
 print(f"{found.results[0].strategy}: held-out accuracy of the supernet {found.results[0].held_out_accuracy:.1%}")
 for kind, cell in (("normal", found.chosen.normal), ("reduce", found.chosen.reduce)):

@@ -10,7 +10,9 @@ import typer
 from reproduction.cli_extras import extras, latency_estimates, print_latency_estimates, print_saving
 from sphynx.cli import options as opt
 from sphynx.cli.output import count, print_json, print_table
+from sphynx.cli.record_flags import meaning_of
 from sphynx.errors import InputError
+from sphynx.run.settings import SweepSettings
 
 if TYPE_CHECKING:
     from reproduction.experiments import Experiment
@@ -43,7 +45,7 @@ def run_experiment(
         bool, typer.Option("--run/--no-run", help="--no-run: show finished results and run nothing.")
     ] = True,
     device: opt.DeviceOption = "auto",
-    ray: opt.RayOption = "",
+    ray: Annotated[str, typer.Option("--ray", metavar="ADDRESS", help=meaning_of(SweepSettings, "ray"))] = "",
     verbose: opt.Verbose = False,
     quiet: opt.Quiet = False,
     as_json: opt.Json = False,
@@ -89,13 +91,14 @@ def run_experiment(
     from sphynx.errors import NothingToRunError
     from sphynx.run.folder import RunFolder
     from sphynx.run.sweep import open_sweep
+    from sphynx.run.work import pick_device
     from sphynx.train.processes import join_processes
 
     chosen, voice = scale_named(scale), opt.voice_for(verbose, quiet, as_json)
     kept = read_kept(results or [])
     placements = [search for path in results or [] for search in read_placements(path / PLACEMENTS)]
     made: list[dict[str, Any]] = []
-    with join_processes(device) as processes, open_sweep(ray, voice) as sweep:
+    with join_processes(pick_device(device)) as processes, open_sweep(ray, voice) as sweep:
         if name == ALL and processes.leads:
             made += [{"name": counted, "rows": _count(counted, out, quiet=as_json)} for counted in COUNTED]
         reproduction = Reproduction(

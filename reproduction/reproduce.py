@@ -33,6 +33,7 @@ from sphynx.run.environment import describe_environment
 from sphynx.run.folder import RunFolder
 from sphynx.run.progress import NORMAL, Voice
 from sphynx.run.sweep import IN_TURN, Sweep
+from sphynx.run.work import Work
 from sphynx.search.placement.candidates import placements
 from sphynx.search.placement.place import place
 from sphynx.search.search import search_cells
@@ -246,14 +247,7 @@ class Reproduction:
         folder = self.out / "cells" / f"nodes-{recipe.nodes}-{name[:10]}"
         if not (folder / RESULT).is_file():
             self._require_work()
-            search_cells(
-                images,
-                "darts",
-                recipe,
-                folder,
-                device=self.processes.device,
-                voice=self.voice,
-            )
+            search_cells(images, "darts", recipe, folder, Work(device=self.processes.device, voice=self.voice))
         return load_genotype(folder / GENOTYPE)
 
     def _beta(self, row: Row, data: Data | StreamedData) -> tuple[tuple[float, ...], float | None]:
@@ -272,8 +266,7 @@ class Reproduction:
                 recipe,
                 places,
                 folder,
-                device=self.processes.device,
-                voice=self.voice,
+                Work(device=self.processes.device, voice=self.voice),
             )
         found = RunFolder(folder).read_json(BETA)
         number = found["placements"].index(list(design.reduce_positions))

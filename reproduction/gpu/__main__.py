@@ -109,22 +109,16 @@ def _variant(run: Planned, number: int) -> str:
 
 def work(run: Planned, window: Window, variant: int, out: Path) -> None:
     settings, data = window.settings(run, variant), window.data[run.data]
+    given: dict[str, Any] = {"out": out, "recipe": run.recipe, "settings": settings, "seed": run.seed, "resume": True}
+    given |= {"device": window.device, "progress": NORMAL}
     if run.kind == "search":
-        search_cells(
-            data, out, strategy=cast(StrategyName, run.strategy), recipe=run.recipe, settings=settings,
-            seed=run.seed, resume=True, device=window.device, progress=NORMAL,
-        )  # fmt: skip
+        search_cells(data, strategy=cast(StrategyName, run.strategy), **given)
     elif run.kind == "place":
         design: Any = window.design(run)
-        place_reduce_cells(
-            design, data, out, recipe=run.recipe, settings=settings, seed=run.seed, resume=True,
-            device=window.device, progress=NORMAL,
-        )  # fmt: skip
+        place_reduce_cells(design, data, **given)
     else:
-        train_network(
-            window.design(run), data, out, recipe=run.recipe, settings=settings, seed=run.seed, resume=True,
-            teacher=str(window.runs / run.teacher) if run.teacher else None, device=window.device, progress=NORMAL,
-        )  # fmt: skip
+        teacher = str(window.runs / run.teacher) if run.teacher else None
+        train_network(window.design(run), data, teacher=teacher, **given)
 
 
 def fork(run: Planned, window: Window, variant: int) -> int:
@@ -251,8 +245,10 @@ class Queue:
         pack_results(window.runs, window.out)
         unfinished = [run for run in self.listed if not window.finished(run)]
         teachers = {(run.teacher, "model"): 1 for run in unfinished if run.teacher}
-        kinds = {(window.folder(run).name, str(run.kind)): 0 if run.recipe.startswith("paper-") else 3 - run.carried
-                 for run in unfinished}  # fmt: skip
+        kinds = {
+            (window.folder(run).name, str(run.kind)): 0 if run.recipe.startswith("paper-") else 3 - run.carried
+            for run in unfinished
+        }
         by_priority = {**kinds, **teachers}
         for line in pack_state(
             window.runs, window.out, sorted(by_priority, key=by_priority.__getitem__), window.limit_bytes

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from sphynx.api.networks import build, evaluate, load
     from sphynx.api.planning import LatencyPlan, plan, plan_for_latency, plan_stream
     from sphynx.api.reducing import reduce_network
-    from sphynx.api.searching import place_reduce_cells, search_cells
+    from sphynx.api.searching import allocate_relus, place_reduce_cells, search_cells
     from sphynx.api.serving import Server
     from sphynx.api.training import train_network
     from sphynx.compiler.check import Check
@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from sphynx.reduce.results import ReduceResult
     from sphynx.reduce.settings import ReduceSettings
     from sphynx.run.progress import Update
+    from sphynx.search.allocation.allocate import AllocationResult
     from sphynx.search.placement.place import PlacementResult
     from sphynx.search.seeds import SearchSummary
     from sphynx.service import keys
@@ -74,6 +75,7 @@ if TYPE_CHECKING:
     from sphynx.train.results import TrainSummary
 
 __all__ = [
+    "AllocationResult",
     "Check",
     "Client",
     "ClientSettings",
@@ -113,6 +115,7 @@ __all__ = [
     "TrainedNetwork",
     "Update",
     "__version__",
+    "allocate_relus",
     "build",
     "compile",
     "design_network",
@@ -133,6 +136,7 @@ __all__ = [
 
 # Where each name is defined. A test holds this equal to the imports above, which type checkers and editors read.
 _DEFINED_IN = {
+    "AllocationResult": "sphynx.search.allocation.allocate",
     "Check": "sphynx.compiler.check",
     "Client": "sphynx.api.asking",
     "ClientSettings": "sphynx.service.settings",
@@ -164,6 +168,7 @@ _DEFINED_IN = {
     "TrainSummary": "sphynx.train.results",
     "TrainedNetwork": "sphynx.network.trained",
     "Update": "sphynx.run.progress",
+    "allocate_relus": "sphynx.api.searching",
     "build": "sphynx.api.networks",
     "compile": "sphynx.api.compiling",
     "design_network": "sphynx.api.designing",

@@ -3,26 +3,30 @@ named ones (recipes) that come with the package as TOML files.
 
 @dataclass(frozen=True)
 class Recipe:
-    epochs: int = 600
+    epochs: int = setting(600, "passes over the training images")
 
 read_settings(Recipe, tomllib.loads(text), where="recipe.toml")
+
+A stage's record of settings is written once: its fields are the keywords of the stage's function (`Keywords`) and
+the flags of its verb (`cli/record_flags.py`), with the meanings that `setting` gives them.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import inspect
 import json
 import math
 import tomllib
 import types
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from importlib import resources
 from pathlib import Path
-from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
 from sphynx.errors import InputError, join_faults
 from sphynx.record import converted
@@ -31,16 +35,26 @@ Settings = TypeVar("Settings")
 Given = ParamSpec("Given")
 Own = TypeVar("Own")
 First = TypeVar("First")
+Second = TypeVar("Second")
 Result = TypeVar("Result")
 NOTHING: Mapping[str, Any] = types.MappingProxyType({})
+
+
+def described(meaning: str, **more: Any) -> dict[str, Any]:
+    """The metadata of a record's field: what it means, and what its flag needs besides, such as its least value."""
+    return {"meaning": meaning, **more}
 
 
 def setting(
     default: Any = dataclasses.MISSING, meaning: str = "", *, factory: Any = dataclasses.MISSING, **more: Any
 ) -> Any:
-    """Declare a field of a settings record: its default, what it means, and what its flag needs besides."""
-    metadata = {"meaning": meaning, **more}
-    return dataclasses.field(default=default, default_factory=factory, metadata=metadata)
+    """Declare a field of a settings record: its default, what it means, and what its flag needs besides.
+
+    One that must be given is `field(metadata=described(...))`, which type checkers know to have no default.
+    """
+    if isinstance(default, dict):
+        default, factory = dataclasses.MISSING, default.copy
+    return dataclasses.field(default=default, default_factory=factory, metadata=described(meaning, **more))
 
 
 class Keywords(Generic[Given, Settings]):
@@ -50,34 +64,53 @@ class Keywords(Generic[Given, Settings]):
     def serve(program: Program, settings: ServerSettings) -> Server: ...
 
     serve(program, keys="keys/server")
+
+    What stands before the record is positional: one value or two, for a method one besides itself.
     """
 
     def __init__(self, record: Callable[Given, Settings]) -> None:
-        self._record = record
+        self._record: Any = record
 
-    def function(self, work: Callable[[First, Settings], Result]) -> Callable[Concatenate[First, Given], Result]:
+    @overload
+    def function(self, work: Callable[[First, Settings], Result]) -> Callable[Concatenate[First, Given], Result]: ...
+
+    @overload
+    def function(
+        self, work: Callable[[First, Second, Settings], Result]
+    ) -> Callable[Concatenate[First, Second, Given], Result]: ...
+
+    def function(self, work: Any) -> Any:
+        before = list(inspect.signature(work).parameters.values())[:-1]
+        fields = list(inspect.signature(self._record).parameters.values())
+        returns = inspect.signature(work).return_annotation
+        signature = inspect.Signature(
+            [*(one.replace(kind=inspect.Parameter.POSITIONAL_ONLY) for one in before), *fields],
+            return_annotation=returns,
+        )
+
         @wraps(work)
-        def called(first: First, /, *given: Given.args, **named: Given.kwargs) -> Result:
-            return work(first, self._record(*given, **named))
+        def called(*given: Any, **named: Any) -> Any:
+            refuse_unknown(self._record, named, work.__qualname__.removesuffix(".__init__"))
+            signature.bind(*given, **named)  # TypeError, as of any function, where something is missing
+            return work(*given, self._record(**named))
 
-        return self._signed(called, work)
+        called.__signature__ = signature  # type: ignore[attr-defined]  # for `help` and editors
+        return called
 
     def method(
         self, work: Callable[[Own, First, Settings], Result]
     ) -> Callable[Concatenate[Own, First, Given], Result]:
-        @wraps(work)
-        def called(own: Own, first: First, /, *given: Given.args, **named: Given.kwargs) -> Result:
-            return work(own, first, self._record(*given, **named))
+        return self.function(work)
 
-        return self._signed(called, work)
 
-    def _signed(self, called: Result, work: Callable[..., Any]) -> Result:
-        """Show the record's fields where the record itself stands, in `help` and editors."""
-        before = list(inspect.signature(work).parameters.values())[:-1]
-        fields = list(inspect.signature(self._record).parameters.values())
-        returns = inspect.signature(work).return_annotation
-        called.__signature__ = inspect.Signature([*before, *fields], return_annotation=returns)  # type: ignore[attr-defined]
-        return called
+def refuse_unknown(record: Any, given: Iterable[str], function: str) -> None:
+    """Refuse names that are no fields of the record, and say which was meant."""
+    known = [field.name for field in dataclasses.fields(record)]
+    for name in given:
+        if name not in known:
+            alike = difflib.get_close_matches(name, known, n=1)
+            instead = f"Did you mean `{alike[0]}`?" if alike else f"Use one of {', '.join(known)}."
+            raise InputError(f"there is no parameter {name!r}", where=function, remedy=instead)
 
 
 class Fault(str):

@@ -88,7 +88,7 @@ class InterruptedWorkError(SphynxError):
     """The user stopped the work; it is saved.
 
     >>> try:
-    ...     sphynx.train_network("design.json", "digits", "runs/long", resume=True)  # doctest: +SKIP
+    ...     sphynx.train_network("design.json", "digits", out="runs/long", resume=True)  # doctest: +SKIP
     ... except sphynx.InterruptedWorkError as error:  # Ctrl-C
     ...     print(error.remedy)
     """

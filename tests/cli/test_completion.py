@@ -18,7 +18,7 @@ def completed(typed: str) -> list[str]:
 @pytest.mark.parametrize(
     ("typed", "offered"),
     [
-        ("sphynx pl", ["plan", "place"]),
+        ("sphynx se", ["serve", "search"]),
         ("sphynx keys i", ["init", "issue"]),
         ("sphynx plan --relu-b", ["--relu-budget"]),
         ("sphynx infer --backend g", ["gc", "gmw"]),

@@ -30,7 +30,7 @@ TINY = [
 ]
 PLACE = ["--placement-recipe", "smoke", "--set", "placement.epochs=1", "--set", "placement.batch_size=240"]
 SEARCH = [
-    *("--search", "--search-recipe", "smoke", "--strategy", "gdas"),
+    *("--strategy", "gdas", "--search-recipe", "smoke"),
     *("--set", "cells.epochs=1", "--set", "cells.batch_size=240", "--set", "cells.nodes=4", "--set", "cells.depth=2"),
 ]
 INTERRUPTED_IN_TRAINING = """
@@ -82,7 +82,7 @@ def test_a_design_with_search_prints_plan_estimate_comparison_and_times(tmp_path
         assert (out / name).is_file(), name
     with pytest.raises(InputError, match="already contains a run"):
         run(*TINY, *PLACE, *SEARCH, "--random-cells", "1", "-o", str(out))
-    again = json.loads(run(*TINY, *PLACE, *SEARCH, "--random-cells", "1", "-o", str(out), "--resume", "auto", "--json"))
+    again = json.loads(run(*TINY, *PLACE, *SEARCH, "--random-cells", "1", "-o", str(out), "--resume", "--json"))
     assert again["accuracies"] == json.loads((out / "result.json").read_text())["accuracies"]
     evaluated = json.loads(run("eval", str(out), "--data", "digits", "--device", "cpu", "--json"))
     assert evaluated["accuracy"] == again["accuracies"][0]
@@ -146,30 +146,36 @@ def test_few_images_are_trained_for_more_epochs_unless_their_number_is_given(tmp
 
 
 def test_ctrl_c_saves_and_says_how_to_resume(tmp_path: Path, warm: Warm) -> None:
-    words = [*TINY, "--fixed", "--compare", "none", "-o", str(tmp_path / "run")]
+    words = [*TINY, "--reduce-at", "fixed", "--compare", "none", "-o", str(tmp_path / "run")]
     command = [str(warm.programs / "python"), "-c", INTERRUPTED_IN_TRAINING, *words]
     stopped = subprocess.run(command, env=warm.environment, capture_output=True, text=True, check=False)
     assert stopped.returncode == 1, stopped.stderr
     assert stopped.stderr.startswith("timing a few steps of each stage")
-    assert "Continue with: sphynx design" in stopped.stderr and "--resume auto" in stopped.stderr
+    assert "Continue with: sphynx design" in stopped.stderr and "--resume" in stopped.stderr
     assert (tmp_path / "run" / "training" / "seed-0" / "checkpoint.pt").exists()
-    finished = json.loads(run(*words, "--resume", "auto", "--json"))
+    finished = json.loads(run(*words, "--resume", "--json"))
     assert finished["placed_by"] == "fixed" and finished["comparison"]["rows"] == []
 
 
 def test_bad_arguments_are_refused_before_any_work(tmp_path: Path) -> None:
     common = ["design", "--data", "digits", "--relu-budget", "320", "-o", str(tmp_path / "run")]
     for words, message in (
-        (["--search", "--cells", "darts-v2"], "exclude each other"),
-        (["--fixed", "--reduce-at", "0,1"], "exclude each other"),
+        (["--strategy", "gaea", "--cells", "darts-v2"], "exclude each other"),
+        (["--search-recipe", "smoke"], "cells are searched only with a strategy"),
         (["--reduce-at", "0,9"], "outside 0"),
         (["--reduce-at", "0,1,2,3"], "has 704 ReLUs, the budget is 320"),  # one pixel stays one
         (["--reduce-at", "0,1", "--reduce-cells", "3"], "only applies to a search that places them"),
         (["--reduce-cells", "9"], "9 reduce cells cannot be placed"),
         (["--random-cells", "2"], "random cells are ranked only together with searched cells"),
-        (["--search", "--set", "cells.reduce_at=[0]"], "the supernet takes its reduce positions from the network"),
+        (
+            ["--strategy", "gaea", "--set", "cells.reduce_at=[0]"],
+            "the supernet takes its reduce positions from the network",
+        ),
         (["--set", "cells.epochs=3"], "no cells are searched, so cells.epochs has no effect"),
-        (["--fixed", "--set", "placement.epochs=3"], "no reduce cells are placed, so placement.epochs has no effect"),
+        (
+            ["--reduce-at", "fixed", "--set", "placement.epochs=3"],
+            "no reduce cells are placed, so placement.epochs has no effect",
+        ),
         (["--set", "epochs=3"], "does not name a stage"),
         (["--set", "training.speed=3"], "unknown key"),
         (["--recipe", "slow"], "no training recipe"),
@@ -179,7 +185,7 @@ def test_bad_arguments_are_refused_before_any_work(tmp_path: Path) -> None:
     ):
         with pytest.raises(InputError, match=message):
             run(*common, *words)
-    for words in (["--strategy", "magic"], ["--candidates", "some"], ["--resume", "maybe"], ["-v", "-q"]):
+    for words in (["--strategy", "magic"], ["--candidates", "some"], ["-v", "-q"]):
         refused = CliRunner().invoke(app, [*common, *words])
         assert refused.exit_code != 0 and (words[0] in refused.output or isinstance(refused.exception, InputError))
     assert not (tmp_path / "run").exists()
@@ -188,9 +194,15 @@ def test_bad_arguments_are_refused_before_any_work(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "remedy"),
     [
-        (["--set", "cells.epochs=1"], "Give --search, or leave cells.epochs out."),
-        (["--search", "--set", "cells.depth=1"], "Take fewer reduce cells, or a deeper supernet: --set cells.depth=3."),
-        (["--search", "--set", "cells.warmup=2"], "Write warmup = 0.25 (as the recipe has it) or a similar value."),
+        (["--set", "cells.epochs=1"], "Give --strategy, or leave cells.epochs out."),
+        (
+            ["--strategy", "gaea", "--set", "cells.depth=1"],
+            "Take fewer reduce cells, or a deeper supernet: --set cells.depth=3.",
+        ),
+        (
+            ["--strategy", "gaea", "--set", "cells.warmup=2"],
+            "Write warmup = 0.25 (as the recipe has it) or a similar value.",
+        ),
         (["--set", "training.warmup_epochs=9"], "Write warmup_epochs = 1 (as the recipe has it) or a similar value."),
         (
             ["--reduce-at", "3,1"],
@@ -214,7 +226,8 @@ def test_too_few_images_to_choose_cells_by_keep_the_published_ones(tmp_path: Pat
         "48",
         "--device",
         "cpu",
-        "--search",
+        "--strategy",
+        "gaea",
         "--compare",
         "none",
         "--reduce-at",
@@ -226,7 +239,7 @@ def test_too_few_images_to_choose_cells_by_keep_the_published_ones(tmp_path: Pat
     ]
     shown = run(*words, "-o", str(tmp_path / "kept"))
     assert "training images are too few to choose by" in shown and "cells │" not in shown
-    kept = json.loads(run(*words, "-o", str(tmp_path / "kept"), "--resume", "auto", "--json"))
+    kept = json.loads(run(*words, "-o", str(tmp_path / "kept"), "--resume", "--json"))
     assert kept["cells"] == "published cells" and kept["ranking"] == [] and "too few" in kept["notes"][0]
     asked = json.loads(run(*words, "--random-cells", "1", "-o", str(tmp_path / "asked"), "--json"))
     assert len(asked["ranking"]) == 3 and asked["notes"] == []
@@ -238,6 +251,6 @@ def test_too_few_images_to_choose_cells_by_keep_the_published_ones(tmp_path: Pat
 
 def test_a_time_budget_that_is_too_small_is_refused_with_what_would_do(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="smallest schedule") as refused:
-        run(*TINY, "--fixed", "--time-budget", "0.01s", "-o", str(tmp_path / "run"))
+        run(*TINY, "--reduce-at", "fixed", "--time-budget", "0.01s", "-o", str(tmp_path / "run"))
     assert refused.value.exit_code == 2 and "--compare none" in refused.value.remedy
-    run(*TINY, "--fixed", "--time-budget", "10m", "--compare", "none", "-o", str(tmp_path / "run"))
+    run(*TINY, "--reduce-at", "fixed", "--time-budget", "10m", "--compare", "none", "-o", str(tmp_path / "run"))

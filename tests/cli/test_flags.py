@@ -42,7 +42,6 @@ def test_what_is_written_goes_to_out() -> None:
     [
         ("--seed", 3),
         ("--recipe", 3),
-        ("--strategy", 2),
         ("--resume", 3),
         ("--candidates", 2),
         ("--split", 3),
@@ -58,7 +57,7 @@ def test_a_flag_means_the_same_everywhere(flag: str, verb_count: int) -> None:
 def test_words_to_choose_from_are_choices() -> None:
     """A flag for which the library has a list of words refuses all others by itself."""
     words = ("--stem", "--balancing", "--conv-stack", "--convolution", "--borders", "--family", "--strategy")
-    for flag in (*words, "--candidates", "--resume", "--split", "--stage", "--supernet", "--estimator"):
+    for flag in (*words, "--candidates", "--split", "--stage", "--method"):
         assert options(flag), flag
         assert not [verb for verb, command, option in options(flag) if not choices_of(command, option)], flag
 
@@ -70,8 +69,8 @@ def test_the_strategies_are_those_that_there_are() -> None:
 
 
 def test_long_work_says_more_or_nothing() -> None:
-    long = {"demo", "design", "search", "place", "train", "check", "bench private"}
-    long |= {"bench throughput", "allocate", "report", "reduce"}
+    long = {"demo", "design", "search cells", "search placement", "search relus", "train", "check", "report"}
+    long |= {"bench private", "bench throughput", "reduce"}
     for flag in ("-v", "-q"):
         assert {verb.removeprefix("sphynx ") for verb, _ in named(flag)} == long
 

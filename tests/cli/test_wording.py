@@ -21,12 +21,12 @@ VERBS = {context.command_path.removeprefix("sphynx "): context for _, _, context
     [
         ("design", "Lower `relu_budget` or `tolerance`.", "Lower --relu-budget or --tolerance."),
         ("design", "Give `random_cells=0`.", "Give --random-cells 0."),
-        ("design", "Give `strategy`, or leave `random_cells` out.", "Give --search, or leave --random-cells out."),
-        ("search", "Another `strategy`.", "Another --strategy."),
-        ("design", 'Use `reduce_at="fixed"`.', "Use --fixed."),
+        ("design", "Give `strategy`, or leave `random_cells` out.", "Give --strategy, or leave --random-cells out."),
+        ("search cells", "Another `strategy`.", "Another --strategy."),
+        ("design", 'Use `reduce_at="fixed"`.', "Use --reduce-at fixed."),
         ("design", 'Use `compare="none"`.', "Use --compare none."),
         ("design", '`settings={"cells.depth": 4}`', "--set cells.depth=4"),
-        ("train", "Give `resume=True`, or another `out`.", "Give --resume auto, or another --out."),
+        ("train", "Give `resume=True`, or another `out`.", "Give --resume, or another --out."),
         ("eval", "Leave it out: `skip_bad=True`.", "Leave it out: --skip-bad."),
         ("eval", "`stream=True` or `stream=False`", "--stream or --no-stream"),
         ("train", "Not so: `stream=False`", "Not so: `stream=False`"),  # train has no --no-stream
@@ -64,7 +64,7 @@ def test_errors_keep_their_kind_and_are_written_whole() -> None:
     assert refused.value.remedy == "Give --relu-budget 50k." and refused.value.exit_code == 2
     with pytest.raises(InterruptedWorkError) as stopped:
         verbs_that_fail(["stop"])
-    assert stopped.value.remedy == "Call it again with --resume auto."
+    assert stopped.value.remedy == "Call it again with --resume."
 
 
 def test_flags_of_a_verb_within_a_group(tmp_path: Path) -> None:
@@ -77,21 +77,21 @@ def test_flags_of_a_verb_within_a_group(tmp_path: Path) -> None:
     ("called", "typed", "in_python", "in_the_shell"),
     [
         (
-            lambda: sphynx.design_network("digits", "1k", "out", random_cells=3),
+            lambda: sphynx.design_network("digits", relu_budget="1k", out="out", random_cells=3),
             "design --data digits --relu-budget 1k -o out --random-cells 3",
             "Give `strategy`, or leave `random_cells` out.",
-            "Give --search, or leave --random-cells out.",
+            "Give --strategy, or leave --random-cells out.",
         ),
         (
-            lambda: sphynx.design_network("digits", "1k", "out", reduce_at="fixed", reduce_cells=2),
-            "design --data digits --relu-budget 1k -o out --fixed --reduce-cells 2",
-            'Leave `reduce_cells` or `reduce_at="fixed"` out.',
-            "Leave --reduce-cells or --fixed out.",
+            lambda: sphynx.design_network("digits", relu_budget="1k", out="out", reduce_at="fixed", reduce_cells=2),
+            "design --data digits --relu-budget 1k -o out --reduce-at fixed --reduce-cells 2",
+            "Leave `reduce_cells` or `reduce_at` out.",
+            "Leave --reduce-cells or --reduce-at out.",
         ),
         (
-            lambda: sphynx.search_cells("digits", "out", prices={"conv5": 2.5}),
-            "search --data digits -o out --cost conv5=2.5",
-            "Give their weight, such as `price_weight=0.1`, or leave `prices` out.",
+            lambda: sphynx.search_cells("digits", out="out", costs={"conv5": 2.5}),
+            "search cells --data digits -o out --cost conv5=2.5",
+            "Give their weight, such as `cost_weight=0.1`, or leave `costs` out.",
             "Give their weight, such as --cost-weight 0.1, or leave --cost out.",
         ),
         (
@@ -101,8 +101,8 @@ def test_flags_of_a_verb_within_a_group(tmp_path: Path) -> None:
             "Leave --image-size out.",
         ),
         (
-            lambda: sphynx.search_cells("digits", "out", random_cells=2),
-            "search --data digits -o out --random-cells 2",
+            lambda: sphynx.search_cells("digits", out="out", random_cells=2),
+            "search cells --data digits -o out --random-cells 2",
             'Give `rank_recipe="fast"`, or leave both out.',
             "Give --rank fast, or leave both out.",
         ),

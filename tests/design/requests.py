@@ -9,6 +9,7 @@ import torch
 from sphynx.design.pipeline import Pipeline
 from sphynx.design.request import Request
 from sphynx.run.progress import QUIET
+from sphynx.run.work import Work
 from sphynx.search.placement.recipe import load_placement_recipe
 from sphynx.search.recipe import load_recipe as load_search_recipe
 from sphynx.train.recipe import load_recipe
@@ -32,4 +33,4 @@ def request(**changes: Any) -> Request:
 
 
 def pipeline(out: Path, *, resume: bool = False, **changes: Any) -> Pipeline:
-    return Pipeline(request(**changes), data(), out, device=CPU, resume=resume, voice=QUIET)
+    return Pipeline(request(**changes), data(), out, Work(device=CPU, resume=resume, voice=QUIET))

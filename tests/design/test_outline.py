@@ -11,6 +11,7 @@ from sphynx.data.images import ImageSet, make_data
 from sphynx.design.outline import usual_reduce_cells
 from sphynx.design.pipeline import Pipeline
 from sphynx.errors import InputError
+from sphynx.run.work import Work
 from sphynx.search.recipe import load_recipe as load_search_recipe
 from sphynx.space.account import relu_count
 from sphynx.space.choices import Stem
@@ -28,7 +29,7 @@ def test_reduce_cells_stay_within_the_budget(tmp_path: Path) -> None:
     large = torch.zeros(6, 1, 28, 28, dtype=torch.uint8)  # 28, 14, 7, 4: the third adds three tenths to what follows
     images = ImageSet(large, torch.arange(6) % 3, ("a", "b", "c"))
     asked = request(relu_budget=28 * 28 * 7, reduce_cells=3, candidates="all")
-    late = Pipeline(asked, make_data("large", images, images, where="large"), tmp_path, device=CPU)
+    late = Pipeline(asked, make_data("large", images, images, where="large"), tmp_path, Work(device=CPU))
     assert late.design.depth == 7 and {place[-1] for place in late.places} == {6}
     assert late.design.reduce_positions in late.places  # it is timed before it is placed
 
@@ -67,7 +68,7 @@ def test_a_third_reduce_cell_is_not_usual_where_its_candidates_are_too_many() ->
 def test_cells_are_searched_and_ranked_with_the_usual_reduce_cells(tmp_path: Path) -> None:
     images = ImageSet(torch.zeros(6, 1, 32, 32, dtype=torch.uint8), torch.arange(6) % 3, ("a", "b", "c"))
     asked = request(relu_budget=32 * 32 * 5, search=load_search_recipe("small", {"depth": 6}))
-    wide = Pipeline(asked, make_data("large", images, images, where="large"), tmp_path, device=CPU)
+    wide = Pipeline(asked, make_data("large", images, images, where="large"), tmp_path, Work(device=CPU))
     assert wide.design.depth == 5 and {len(place) for place in wide.places} == {3}
     assert wide.design.reduce_positions == (0, 1, 3)  # timed and ranked there until it is placed
     assert wide.outline.search_recipe.reduce_positions == (0, 1, 4)

@@ -12,6 +12,7 @@ from sphynx.errors import InputError
 from sphynx.network.build import build_network
 from sphynx.network.stream import StreamNetwork
 from sphynx.run.progress import QUIET
+from sphynx.run.work import Work
 from sphynx.search.allocation.allocate import allocate, allocate_by_gates
 from sphynx.search.allocation.candidates import allocations, relu_budget
 from sphynx.search.placement.algorithm import PlacementSearch
@@ -58,13 +59,15 @@ def test_both_searches_find_and_resume(tmp_path: Path) -> None:
     budget = relu_budget(START, START.relus, multiple=2)
     candidates = allocations(START, budget, parts=3, randoms=1, seed=0)
     lessons = taught_lessons(taught(tmp_path / "views"))
-    gumbel = allocate(candidates, data(), RECIPE, budget, tmp_path / "gumbel", lessons=lessons, voice=QUIET)
-    assert gumbel == allocate(candidates, data(), RECIPE, budget, tmp_path / "gumbel", lessons=lessons, voice=QUIET)
+    gumbel = allocate(candidates, data(), RECIPE, budget, tmp_path / "gumbel", Work(voice=QUIET), lessons=lessons)
+    assert gumbel == allocate(
+        candidates, data(), RECIPE, budget, tmp_path / "gumbel", Work(voice=QUIET), lessons=lessons
+    )
     assert {one.name for one in gumbel.allocations} == set(candidates)
-    gates = allocate_by_gates(START, data(), RECIPE, budget, tmp_path / "gates", lessons=lessons, voice=QUIET)
+    gates = allocate_by_gates(START, data(), RECIPE, budget, tmp_path / "gates", Work(voice=QUIET), lessons=lessons)
     assert gates.best.relus <= START.relus
     with pytest.raises(InputError):  # the folder is that of a search with a teacher
-        allocate_by_gates(START, data(), RECIPE, budget, tmp_path / "gates", voice=QUIET)
+        allocate_by_gates(START, data(), RECIPE, budget, tmp_path / "gates", Work(voice=QUIET))
 
 
 def test_weights_keep_their_size_in_the_first_steps() -> None:

@@ -18,7 +18,7 @@ BUDGET = 300
 @pytest.fixture(scope="module")
 def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("original") / "run"
-    trained = sphynx.train_network(ORIGINAL, "digits", out)
+    trained = sphynx.train_network(ORIGINAL, "digits", out=out)
     assert trained.accuracy > 0.95
     return out
 
@@ -27,7 +27,9 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("method", ["stream", "channels", "snl", "deepreduce"])
 def test_digits_keep_their_accuracy_within_the_budget(original: Path, tmp_path: Path, method: Method) -> None:
     out = tmp_path / "reduced"
-    result = sphynx.reduce_network(original, None, BUDGET, out, method=method, settings={"search_epochs": 8})
+    result = sphynx.reduce_network(
+        original, None, relu_budget=BUDGET, out=out, method=method, settings={"search_epochs": 8}
+    )
     assert result.best.counts.relus == sphynx.load(out).design.relus <= BUDGET < ORIGINAL.relus / 7
     assert result.best.accuracy > result.original_accuracy - 0.03
     if method != "snl":
@@ -41,5 +43,5 @@ def test_the_verb_prints_what_it_counted(original: Path, tmp_path: Path) -> None
     assert made.exit_code == 0 and "deepreduce" in made.stdout and "2,176 ReLUs" in made.stdout
     again = CliRunner().invoke(app, ["reduce", *words])
     assert again.exception is not None and "already contains a run" in str(again.exception)
-    resumed = CliRunner().invoke(app, ["reduce", *words, "--resume", "auto", "--json"], catch_exceptions=False)
+    resumed = CliRunner().invoke(app, ["reduce", *words, "--resume", "--json"], catch_exceptions=False)
     assert '"best": "deepreduce"' in resumed.stdout

@@ -106,19 +106,30 @@ def test_a_reduced_network_is_reduced_again_by_stream_alone(tmp_path: Path) -> N
     once = sphynx.load(tmp_path / "once")
     brief = {"training.epochs": 1, "training.batch_size": 27, "search_epochs": 0}
     with pytest.raises(InputError, match="reduced network already"):
-        sphynx.reduce_network(once, noisy_data(), 48, tmp_path / "channels", method="channels", settings=brief)
-    again = sphynx.reduce_network(once, noisy_data(), 48, tmp_path / "stream", method="stream", settings=brief)
+        sphynx.reduce_network(
+            once, noisy_data(), relu_budget=48, out=tmp_path / "channels", method="channels", settings=brief
+        )
+    again = sphynx.reduce_network(
+        once, noisy_data(), relu_budget=48, out=tmp_path / "stream", method="stream", settings=brief
+    )
     assert again.best.counts.relus <= 48 < again.original_relus <= 140
 
 
 def test_what_is_not_ours_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="only networks that Sphynx builds"):
-        sphynx.reduce_network(torch.nn.Linear(2, 2), noisy_data(), 10, tmp_path / "run")
+        sphynx.reduce_network(torch.nn.Linear(2, 2), noisy_data(), relu_budget=10, out=tmp_path / "run")
     with pytest.raises(InputError, match="only networks that Sphynx builds"):
-        sphynx.reduce_network("network.onnx", noisy_data(), 10, tmp_path / "run")
+        sphynx.reduce_network("network.onnx", noisy_data(), relu_budget=10, out=tmp_path / "run")
     with pytest.raises(InputError, match="does not distil"):
         sphynx.reduce_network(
-            planted_network(), noisy_data(), 10, tmp_path / "run", recipe="smoke", settings={"method": "stream"}
+            planted_network(),
+            noisy_data(),
+            relu_budget=10,
+            out=tmp_path / "run",
+            recipe="smoke",
+            settings={"method": "stream"},
         )
     with pytest.raises(InputError, match="rounds must be at least 1"):
-        sphynx.reduce_network(planted_network(), noisy_data(), 10, tmp_path / "run", settings={"rounds": 0})
+        sphynx.reduce_network(
+            planted_network(), noisy_data(), relu_budget=10, out=tmp_path / "run", settings={"rounds": 0}
+        )

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from sphynx.run.progress import QUIET
+from sphynx.run.work import Work
 from sphynx.search.placement.candidates import placements
 from sphynx.search.placement.place import place
 from sphynx.search.placement.recipe import load_placement_recipe
@@ -34,7 +35,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     train(job(folder / "first", held_out=0.2))
     design = Design(SPHYNX, 2, 3, (0, 1), Shape(1, 4, 4), 3)
     recipe = load_placement_recipe("smoke", {"batch_size": 8})
-    place(design, data(), recipe, placements(3, 2), folder / "places", voice=QUIET)
+    place(design, data(), recipe, placements(3, 2), folder / "places", Work(voice=QUIET))
     cells = load_recipe("smoke", {"batch_size": 8, "epochs": 1})
-    search_cells(data(), "random", cells, folder / "cells", voice=QUIET)
+    search_cells(data(), "random", cells, folder / "cells", Work(voice=QUIET))
     return folder

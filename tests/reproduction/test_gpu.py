@@ -21,6 +21,7 @@ from reproduction.scales import design_of
 
 from sphynx.report.naming import DATA_SETS
 from sphynx.run.progress import QUIET
+from sphynx.run.work import Work
 from sphynx.search.recipe import load_recipe
 from sphynx.search.search import search_cells
 from sphynx.train.recipe import load_recipe as load_training_recipe
@@ -50,7 +51,7 @@ def test_every_row_that_can_be_run_is_planned(tmp_path: Path) -> None:
 
 def test_a_search_goes_on_elsewhere_from_kernels_of_8_bits(tmp_path: Path) -> None:
     recipe = dataclasses.replace(load_recipe("smoke"), epochs=2, depth=2, nodes=4, supernet="released", channels=4)
-    search_cells(small_data(), "darts-unrolled", recipe, tmp_path / "runs" / "cells", voice=QUIET)
+    search_cells(small_data(), "darts-unrolled", recipe, tmp_path / "runs" / "cells", Work(voice=QUIET))
     out, there = tmp_path / "out", tmp_path / "there"
     pack_results(tmp_path / "runs", out)
     assert pack_state(tmp_path / "runs", out, [("cells", "search")], 10) != []
@@ -66,7 +67,7 @@ def test_a_search_goes_on_elsewhere_from_kernels_of_8_bits(tmp_path: Path) -> No
     for name, weight in before["shared"]["network"].items():
         assert torch.allclose(weight, after["shared"]["network"][name], atol=float(weight.abs().max()) / 250)
     (there / "cells" / "result.json").unlink()
-    assert search_cells(small_data(), "darts-unrolled", recipe, there / "cells", voice=QUIET).epochs == 2
+    assert search_cells(small_data(), "darts-unrolled", recipe, there / "cells", Work(voice=QUIET)).epochs == 2
 
 
 def test_a_window_at_its_smallest_and_the_next_elsewhere(tmp_path: Path) -> None:

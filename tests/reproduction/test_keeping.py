@@ -20,6 +20,7 @@ from sphynx.data.images import Data, ImageSet, make_data
 from sphynx.errors import InputError
 from sphynx.report.naming import DATA_SETS
 from sphynx.run.progress import QUIET
+from sphynx.run.work import Work
 from sphynx.search.placement.candidates import placements
 from sphynx.search.placement.place import place
 from sphynx.search.placement.recipe import PlacementRecipe
@@ -70,7 +71,7 @@ def test_a_kept_training_lands_in_the_rows_of_its_network(tmp_path: Path) -> Non
 
 def test_a_kept_search_says_whether_convolutions_survived(tmp_path: Path) -> None:
     recipe = replace(load_search_recipe("smoke"), epochs=2, depth=2, epoch="best", nodes=4)
-    result = search_cells(noise(40, 2, 8), "darts-unrolled", recipe, tmp_path / "cells", voice=QUIET)
+    result = search_cells(noise(40, 2, 8), "darts-unrolled", recipe, tmp_path / "cells", Work(voice=QUIET))
     assert keep(tmp_path / "cells", tmp_path, "mine") == tmp_path / "search" / "mine.json"
     (found,) = read_searches(tmp_path / "search")
     assert (found.name, found.epochs, found.genotype) == ("mine", 2, result.genotype)
@@ -81,7 +82,7 @@ def test_a_kept_search_says_whether_convolutions_survived(tmp_path: Path) -> Non
 def test_a_kept_placement_is_judged_beside_a_grid(tmp_path: Path) -> None:
     design = Design(SPHYNX, 1, 3, (0, 1), Shape(3, 8, 8), 2)
     recipe = PlacementRecipe(epochs=2, batch_size=10, estimator="released")
-    result = place(design, noise(40, 2, 8), recipe, placements(3), tmp_path / "d3", voice=QUIET)
+    result = place(design, noise(40, 2, 8), recipe, placements(3), tmp_path / "d3", Work(voice=QUIET))
     keep(tmp_path / "d3", tmp_path)
     (found,) = read_placements(tmp_path / "placement")
     assert (found.best, found.depth, found.method) == (result.best, 3, "Algorithm 1 as released")

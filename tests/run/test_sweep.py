@@ -141,7 +141,7 @@ def test_seeds_are_those_of_one_process_though_a_worker_is_killed(cluster: str, 
     try:
         settings = {"epochs": 3}
         expected = sphynx.train_network(
-            design, digits, tmp_path / "here", recipe="smoke", settings=settings, seeds=2, device="cpu"
+            design, digits, out=tmp_path / "here", recipe="smoke", settings=settings, seeds=2, device="cpu"
         )
         there = tmp_path / "there"
         one = Job(design, digits, load_recipe("smoke", settings), there, voice=QUIET)
@@ -151,7 +151,7 @@ def test_seeds_are_those_of_one_process_though_a_worker_is_killed(cluster: str, 
             api = sphynx.train_network(
                 design,
                 digits,
-                there,
+                out=there,
                 recipe="smoke",
                 settings=settings,
                 seeds=3,
@@ -209,6 +209,13 @@ def test_seeds_and_cells_of_a_search_can_travel(tmp_path: Path, monkeypatch: pyt
 
     monkeypatch.setattr(searching, "open_sweep", lambda *_: contextlib.nullcontext(Travelling()))
     sphynx.search_cells(
-        "digits", tmp_path, strategy="darts", recipe="smoke", seeds=2, rank_recipe="smoke", random_cells=1, device="cpu"
+        "digits",
+        out=tmp_path,
+        strategy="darts",
+        recipe="smoke",
+        seeds=2,
+        rank_recipe="smoke",
+        random_cells=1,
+        device="cpu",
     )
     assert names[0] == ["seed 0", "seed 1"] and len(names) == 2 and len(names[1]) >= 2

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from sphynx.run.progress import QUIET
+from sphynx.run.work import Work
 from sphynx.search.captured import Captures
 from sphynx.search.placement.candidates import placements
 from sphynx.search.placement.place import place
@@ -30,9 +31,13 @@ def test_without_graphs_a_step_runs_as_it_is() -> None:
 @pytest.mark.parametrize("strategy", ["darts", "darts-2nd", "pc-darts", "gaea"])
 def test_a_captured_search_is_the_eager_one(strategy: str, lanes: bool, tmp_path: Path) -> None:
     values = {**RECIPE.to_json(), "architecture_learning_rate": 0.01, "autocast": False, "cuda_graphs": False}
-    eager = search_cells(small_data(), strategy, SearchRecipe(**values), tmp_path / "e", device="cuda", voice=QUIET)
+    eager = search_cells(
+        small_data(), strategy, SearchRecipe(**values), tmp_path / "e", Work(device=torch.device("cuda"), voice=QUIET)
+    )
     values |= {"cuda_graphs": True, "lanes": lanes}
-    graph = search_cells(small_data(), strategy, SearchRecipe(**values), tmp_path / "g", device="cuda", voice=QUIET)
+    graph = search_cells(
+        small_data(), strategy, SearchRecipe(**values), tmp_path / "g", Work(device=torch.device("cuda"), voice=QUIET)
+    )
     ours, theirs = ((tmp_path / name / "strengths.json").read_text() for name in "eg")
     assert graph.epochs == eager.epochs
     for one, other in zip(_numbers(ours), _numbers(theirs), strict=True):
@@ -48,8 +53,7 @@ def test_a_captured_placement_is_the_eager_one(tmp_path: Path) -> None:
             PlacementRecipe(epochs=3, batch_size=8, autocast=False, cuda_graphs=graphs),
             placements(3),
             tmp_path / str(graphs),
-            device="cuda",
-            voice=QUIET,
+            Work(device=torch.device("cuda"), voice=QUIET),
         )
         for graphs in (False, True)
     ]

@@ -20,6 +20,7 @@ from sphynx.report.verb_figures import draw_placement
 from sphynx.run.folder import RunFolder
 from sphynx.run.interrupt import Interrupt
 from sphynx.run.progress import QUIET
+from sphynx.run.work import Work
 from sphynx.search import epochs, search
 from sphynx.search.objective import Objective
 from sphynx.search.placement import place as placing
@@ -132,13 +133,13 @@ def assert_equal(one: Any, other: Any) -> None:
 def test_a_killed_search_continues_bit_for_bit(strategy: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     save_every_epoch(monkeypatch)
     data = small_data()
-    whole = search.search_cells(data, strategy, RECIPE, tmp_path / "whole", voice=QUIET)
+    whole = search.search_cells(data, strategy, RECIPE, tmp_path / "whole", Work(voice=QUIET))
     with monkeypatch.context() as patch:
         cut_in_epoch(patch, 2)
         with pytest.raises(CutError):
-            search.search_cells(data, strategy, RECIPE, tmp_path / "cut", voice=QUIET)
+            search.search_cells(data, strategy, RECIPE, tmp_path / "cut", Work(voice=QUIET))
     assert not (tmp_path / "cut" / "genotype.json").exists()
-    continued = search.search_cells(data, strategy, RECIPE, tmp_path / "cut", voice=QUIET)
+    continued = search.search_cells(data, strategy, RECIPE, tmp_path / "cut", Work(voice=QUIET))
     assert continued == whole
     assert_equal(final_state(tmp_path / "cut"), final_state(tmp_path / "whole"))
     cut, uncut = (without_seconds(RunFolder(tmp_path / name).read_metrics()) for name in ("cut", "whole"))
@@ -152,16 +153,16 @@ def test_an_interrupt_keeps_the_place_within_an_epoch(
 ) -> None:
     """No step is lost or taken twice, whichever it was that was interrupted."""
     data = small_data()
-    whole = search.search_cells(data, strategy, RECIPE, tmp_path / "whole", voice=QUIET)
+    whole = search.search_cells(data, strategy, RECIPE, tmp_path / "whole", Work(voice=QUIET))
     steps = len(data.train) // 2 // RECIPE.batch_size
     assert steps > 1
     with monkeypatch.context() as patch:
         interrupt_in(patch, 1, step % steps)
         with pytest.raises(InterruptedWorkError):
-            search.search_cells(data, strategy, RECIPE, tmp_path / "cut", voice=QUIET)
+            search.search_cells(data, strategy, RECIPE, tmp_path / "cut", Work(voice=QUIET))
     begun = torch.load(tmp_path / "cut" / "checkpoint.pt", weights_only=True)["state"]["begun"]
     assert begun["steps"] == step % steps + 1
-    assert search.search_cells(data, strategy, RECIPE, tmp_path / "cut", voice=QUIET) == whole
+    assert search.search_cells(data, strategy, RECIPE, tmp_path / "cut", Work(voice=QUIET)) == whole
     assert_equal(final_state(tmp_path / "cut"), final_state(tmp_path / "whole"))
 
 
@@ -185,13 +186,13 @@ def test_an_interrupted_search_says_how_to_continue(tmp_path: Path, monkeypatch:
     with monkeypatch.context() as patch:
         patch.setattr(epochs, "Interrupt", Pressed)
         with pytest.raises(InterruptedWorkError) as stopped:
-            search.search_cells(small_data(), "gdas", RECIPE, tmp_path, voice=QUIET)
+            search.search_cells(small_data(), "gdas", RECIPE, tmp_path, Work(voice=QUIET))
     assert "resume=True" in stopped.value.remedy
-    assert search.search_cells(small_data(), "gdas", RECIPE, tmp_path, voice=QUIET).epochs == 3
+    assert search.search_cells(small_data(), "gdas", RECIPE, tmp_path, Work(voice=QUIET)).epochs == 3
 
 
 def test_what_a_search_leaves_behind(tmp_path: Path) -> None:
-    result = search.search_cells(small_data(), "darts", RECIPE, tmp_path, voice=QUIET)
+    result = search.search_cells(small_data(), "darts", RECIPE, tmp_path, Work(voice=QUIET))
     assert load_genotype(tmp_path / "genotype.json") == result.genotype
     rows = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
     assert [row["epoch"] for row in rows] == [0, 1, 2]
@@ -201,16 +202,18 @@ def test_what_a_search_leaves_behind(tmp_path: Path) -> None:
     assert len(strengths["epochs"]) == 3
     assert len(strengths["epochs"][0]["normal"]) == 2
     with pytest.raises(InputError, match="another design or other settings"):
-        search.search_cells(small_data(), "darts", RECIPE, tmp_path, seed=1, voice=QUIET)
+        search.search_cells(small_data(), "darts", RECIPE, tmp_path, Work(seed=1, voice=QUIET))
 
 
 def test_a_refused_search_leaves_what_the_folder_says_of_its_run(tmp_path: Path) -> None:
     """Whether another process is at work in it or it holds a search of other settings."""
     places = placements(3, 2, "all")
     starts: tuple[Callable[[int], object], ...] = (
-        lambda seed: search.search_cells(small_data(), "gdas", RECIPE, tmp_path / "cells", seed=seed, voice=QUIET),
+        lambda seed: search.search_cells(
+            small_data(), "gdas", RECIPE, tmp_path / "cells", Work(seed=seed, voice=QUIET)
+        ),
         lambda seed: placing.place(
-            small_design(), small_data(), PLACES, places, tmp_path / "places", seed=seed, voice=QUIET
+            small_design(), small_data(), PLACES, places, tmp_path / "places", Work(seed=seed, voice=QUIET)
         ),
     )
     for start, out in zip(starts, ("cells", "places"), strict=True):
@@ -237,28 +240,28 @@ def test_a_search_that_skips_stop_returns_none_of_the_cells_with_too_many(epoch:
     recipe = SearchRecipe(**{**RECIPE.to_json(), "max_skips": 1, "epoch": epoch})
     objective = Objective(reward=lambda logits, _: logits.new_tensor(float(next(rising))))
     rising = count()
-    found = search.search_cells(small_data(), Skipping, recipe, tmp_path, objective=objective, voice=QUIET)
+    found = search.search_cells(small_data(), Skipping, recipe, tmp_path, Work(voice=QUIET), objective=objective)
     assert found.stopped == "skips" and found.epochs == 2
     assert not any(edge.operation == "skip" for node in found.genotype.normal for edge in node)
 
 
 def test_stopping_and_selection_options(tmp_path: Path) -> None:
     values = {**RECIPE.to_json(), "hessian": True, "hessian_window": 1, "hessian_ratio": 1e9, "epochs": 4}
-    stopped = search.search_cells(small_data(), "darts", SearchRecipe(**values), tmp_path / "h", voice=QUIET)
+    stopped = search.search_cells(small_data(), "darts", SearchRecipe(**values), tmp_path / "h", Work(voice=QUIET))
     rows = [json.loads(line) for line in (tmp_path / "h" / "metrics.jsonl").read_text().splitlines()]
     if any(row["eigenvalue"] > 0 for row in rows[1:]):
         assert stopped.stopped == "eigenvalue"
         assert stopped.genotype.to_json() == rows[-2]["genotype"]
     values = {**RECIPE.to_json(), "selection": "perturbation", "epochs": 1}
-    chosen = search.search_cells(small_data(), "gaea", SearchRecipe(**values), tmp_path / "p", voice=QUIET)
+    chosen = search.search_cells(small_data(), "gaea", SearchRecipe(**values), tmp_path / "p", Work(voice=QUIET))
     assert chosen.genotype.name == "perturbation"
     with pytest.raises(InputError, match="mixes all operations"):
-        search.search_cells(small_data(), "gdas", SearchRecipe(**values), tmp_path / "g", voice=QUIET)
+        search.search_cells(small_data(), "gdas", SearchRecipe(**values), tmp_path / "g", Work(voice=QUIET))
 
 
 def test_several_seeds_with_a_ranking(tmp_path: Path) -> None:
     def one(seed: int, folder: Path) -> search.SearchResult:
-        return search.search_cells(small_data(), "random", RECIPE, folder, seed=seed, voice=QUIET)
+        return search.search_cells(small_data(), "random", RECIPE, folder, Work(seed=seed, voice=QUIET))
 
     def rank_in_turn(cells: Mapping[str, Genotype], drawn: Mapping[str, Genotype]) -> tuple[Ranked, ...]:
         scores = iter([0.3, 0.8, 0.95])
@@ -280,19 +283,19 @@ def test_a_search_that_diverges_says_so(tmp_path: Path) -> None:
     """In its first epoch, before the first checkpoint."""
     recipe = SearchRecipe(**{**RECIPE.to_json(), "learning_rate": 1e30, "gradient_clip": 1e30})
     with pytest.raises(SphynxError, match=r"the loss became \w+ in epoch 0") as caught:
-        search.search_cells(small_data(), "darts", recipe, tmp_path, voice=QUIET)
+        search.search_cells(small_data(), "darts", recipe, tmp_path, Work(voice=QUIET))
     assert caught.value.remedy == "Lower the learning rate."
 
 
 def test_a_killed_placement_continues_bit_for_bit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     save_every_epoch(monkeypatch)
     data, design, places = small_data(), small_design(), placements(3)
-    whole = placing.place(design, data, PLACES, places, tmp_path / "whole", voice=QUIET)
+    whole = placing.place(design, data, PLACES, places, tmp_path / "whole", Work(voice=QUIET))
     with monkeypatch.context() as patch:
         cut_in_epoch(patch, 1)
         with pytest.raises(CutError):
-            placing.place(design, data, PLACES, places, tmp_path / "cut", voice=QUIET)
-    continued = placing.place(design, data, PLACES, places, tmp_path / "cut", voice=QUIET)
+            placing.place(design, data, PLACES, places, tmp_path / "cut", Work(voice=QUIET))
+    continued = placing.place(design, data, PLACES, places, tmp_path / "cut", Work(voice=QUIET))
     assert continued == whole
     assert_equal(final_state(tmp_path / "cut"), final_state(tmp_path / "whole"))
     assert Design.load(tmp_path / "cut" / "design.json").reduce_positions == whole.best
@@ -308,7 +311,7 @@ def test_candidates_share_their_stem_and_nothing_else() -> None:
 
 def test_the_exhaustive_search_and_its_figure(tmp_path: Path) -> None:
     design, places = small_design(), placements(3)
-    result = placing.place(design, small_data(), PLACES, places, tmp_path, voice=QUIET)
+    result = placing.place(design, small_data(), PLACES, places, tmp_path, Work(voice=QUIET))
     draw_placement(result, tmp_path / "without.svg")
     full = placing.with_exhaustive(result, design, lambda d: 0.5 + 0.1 * d.reduce_positions[0], tmp_path)
     draw_placement(full, tmp_path / "with.svg")
@@ -321,7 +324,7 @@ def test_the_exhaustive_search_and_its_figure(tmp_path: Path) -> None:
 def test_a_design_for_other_images_is_refused(tmp_path: Path) -> None:
     design = Design(SPHYNX, 1, 3, (0, 1), Shape(3, 32, 32), 100)
     with pytest.raises(InputError, match="classes"):
-        placing.place(design, small_data(), PLACES, placements(3), tmp_path, voice=QUIET)
+        placing.place(design, small_data(), PLACES, placements(3), tmp_path, Work(voice=QUIET))
 
 
 def test_evaluation_mixes_the_classes_of_a_sorted_set() -> None:
@@ -354,10 +357,14 @@ def test_one_pixel_images_are_searched(tmp_path: Path) -> None:
     images = torch.randint(256, (40, 3, 1, 1), generator=generator, dtype=torch.uint8)
     part = ImageSet(images, torch.arange(40) % 2, ("even", "odd"))
     recipe = replace(RECIPE, depth=4, nodes=6, batch_size=4, epochs=1, crop=True)
-    search.search_cells(make_data("pixels", part, part, where="pixels"), "darts-2nd", recipe, tmp_path, voice=QUIET)
+    search.search_cells(
+        make_data("pixels", part, part, where="pixels"), "darts-2nd", recipe, tmp_path, Work(voice=QUIET)
+    )
 
 
 def test_images_that_are_all_alike_are_refused(tmp_path: Path) -> None:
     part = ImageSet(torch.full((40, 3, 4, 4), 7, dtype=torch.uint8), torch.arange(40) % 2, ("even", "odd"))
     with pytest.raises(InputError, match="the training images of grey are all alike"):
-        search.search_cells(make_data("grey", part, part, where="grey"), "darts-2nd", RECIPE, tmp_path, voice=QUIET)
+        search.search_cells(
+            make_data("grey", part, part, where="grey"), "darts-2nd", RECIPE, tmp_path, Work(voice=QUIET)
+        )

@@ -236,7 +236,7 @@ def test_costs_are_averaged_over_edges_and_cells() -> None:
         CostTerm(
             Objective(operation_costs={"sep3": 1.0}, cost_weight=1.0), planted.space, {"normal": 1}, torch.device("cpu")
         )
-    with pytest.raises(InputError, match="needs `prices`"):
+    with pytest.raises(InputError, match="needs `costs`"):
         Objective(cost_weight=1.0)
     with pytest.raises(InputError, match="without a weight"):
         Objective(operation_costs={"skip": 1.0})

@@ -14,8 +14,8 @@ from torch._C._distributed_c10d import TCPStore
 from sphynx.data.batches import Batches
 from sphynx.errors import InputError
 from sphynx.network.builder import SphynxNetwork
+from sphynx.run.work import pick_device
 from sphynx.train.objective import Objective
-from sphynx.train.processes import pick_device
 from sphynx.train.recipe import learning_rate
 from tests.train.small import DESIGN, data, recipe
 from tests.warm_process import Warm
@@ -31,7 +31,7 @@ from sphynx.train import loop
 from sphynx.train.processes import join_processes
 from tests.train.small import job
 out = Path(sys.argv[1])
-with join_processes("cpu") as processes:
+with join_processes(torch.device("cpu")) as processes:
     result = loop.train(job(out, epochs=1, drop_path=0.0, batch_size=24, processes=processes))
     (out.parent / f"rank-{processes.rank}.json").write_text(json.dumps(result.to_json()))
 """

@@ -31,3 +31,8 @@ def open_data(
         ((1, 8, 8), 10, 1438, 359)
     """
     return open_any(str(spec), image_size=image_size, stream=stream, skip_bad=skip_bad)
+
+
+def as_data(data: Data | str | Path) -> Data:
+    """Open data that are given by name or path."""
+    return open_data(data) if isinstance(data, str | Path) else data

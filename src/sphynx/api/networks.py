@@ -16,10 +16,10 @@ from sphynx.data.streamed import StreamedData
 from sphynx.network.build import AnyNetwork, build_network
 from sphynx.network.fit import require_fit
 from sphynx.network.trained import TrainedNetwork
+from sphynx.run.work import pick_device
 from sphynx.space.files import AnyDesign
 from sphynx.train.evaluate import Evaluation
 from sphynx.train.evaluate import evaluate as evaluate_module
-from sphynx.train.processes import pick_device
 from sphynx.zoo.pretrained import load_named
 
 

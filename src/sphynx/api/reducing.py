@@ -1,28 +1,27 @@
-"""A trained network becomes one with fewer ReLUs, within a budget. `stages`: what calls have in common."""
+"""A trained network becomes one with fewer ReLUs, within a budget."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sphynx.api.data import as_data
 from sphynx.api.networks import known_data, load
-from sphynx.api.stages import Hears, opened, voice_of
-from sphynx.config import read_settings
+from sphynx.config import Keywords, read_settings
 from sphynx.data.images import Data
-from sphynx.design.ordering import NO_SETTINGS
 from sphynx.design.request import long_enough, recipe_for
 from sphynx.errors import InputError
 from sphynx.network.build import is_network
 from sphynx.network.trained import TrainedNetwork
 from sphynx.reduce.reduction import reduce_trained
 from sphynx.reduce.results import ReduceResult
-from sphynx.reduce.settings import Method, ReduceSettings
-from sphynx.run.resuming import refuse_old_run
+from sphynx.reduce.settings import ReduceSettings, ReductionSettings
+from sphynx.run.settings import AUTO
+from sphynx.run.work import open_work
 from sphynx.space.artifact import is_foreign
 from sphynx.space.planner import parse_relu_budget
-from sphynx.train.processes import pick_device
-from sphynx.train.recipe import AUTO, Recipe, load_recipe
+from sphynx.train.recipe import Recipe, load_recipe
 
 if TYPE_CHECKING:
     from torch import nn
@@ -30,54 +29,42 @@ if TYPE_CHECKING:
 TRAINING = "training."
 
 
+@Keywords(ReductionSettings).function
 def reduce_network(
-    network: TrainedNetwork | nn.Module | str | Path,
-    data: Data | str | Path | None,
-    relu_budget: int | str,
-    out: str | Path,
-    *,
-    method: Method = "auto",
-    recipe: str | Recipe = AUTO,
-    settings: Mapping[str, Any] = NO_SETTINGS,
-    seed: int = 0,
-    resume: bool = False,
-    device: str = AUTO,
-    progress: Hears = None,
-    started: Callable[[str, Recipe], None] = lambda _name, _recipe: None,
+    network: TrainedNetwork | nn.Module | str | Path, data: Data | str | Path | None, settings: ReductionSettings
 ) -> ReduceResult:
     """Takes a trained network (a run folder, a model's name, what `load` gave, a module of Sphynx) down to a budget of
     ReLUs, by distillation from itself; the labels of `data` are not used. `load(out)` is the result.
 
     `method` "auto" tries "stream" and "channels" and keeps the better; docs/reduce.md describes all. `settings` are
     values of the reduction (`ReduceSettings`), and, as in {"training.epochs": 20}, of the training that follows, whose
-    `recipe` must distil; "auto" suits it to the data. `started` is told the recipe.
+    `recipe` must distil; "auto" suits it to the data.
 
-        >>> result = sphynx.reduce_network("runs/digits", "digits", 300, "runs/fewer")  # doctest: +SKIP
+        >>> result = sphynx.reduce_network("runs/digits", "digits", relu_budget=300, out="runs/fewer")  # doctest: +SKIP
         >>> result.best.method, result.best.accuracy  # doctest: +SKIP
     """
-    budget = parse_relu_budget(str(relu_budget))
-    own = {name: value for name, value in settings.items() if not name.startswith(TRAINING)}
-    values = {name.removeprefix(TRAINING): value for name, value in settings.items() if name.startswith(TRAINING)}
-    chosen = read_settings(ReduceSettings, {"method": method}, given=own, where="reduction")
-    folder, chosen_device = Path(out), pick_device(device)
-    refuse_old_run(folder, "auto" if resume else "never")
+    budget, given, recipe = parse_relu_budget(settings.relu_budget), settings.settings, settings.recipe
+    own = {name: value for name, value in given.items() if not name.startswith(TRAINING)}
+    values = {name.removeprefix(TRAINING): value for name, value in given.items() if name.startswith(TRAINING)}
+    chosen = read_settings(ReduceSettings, {"method": settings.method}, given=own, where="reduction")
     if isinstance(recipe, str) and recipe != AUTO:
         load_recipe(recipe, values)  # its faults are told before the data are read, which can take long
-    trained, images = _opened(network, data)
-    name, training = ("", recipe) if isinstance(recipe, Recipe) else _recipe(recipe, values, images)
-    started(name, training)
-    return reduce_trained(
-        trained,
-        images,
-        budget,
-        chosen,
-        training,
-        folder,
-        seed=seed,
-        device=chosen_device,
-        resume=resume,
-        voice=voice_of(progress),
-    )
+    with open_work(settings) as work:
+        trained, images = _opened(network, data)
+        name, training = ("", recipe) if isinstance(recipe, Recipe) else _recipe(recipe, values, images)
+        work.voice.say(f"recipe {name}, epochs: {training.epochs}", stage="reduce")
+        return reduce_trained(
+            trained,
+            images,
+            budget,
+            chosen,
+            training,
+            Path(settings.out),
+            seed=work.seed,
+            device=work.device,
+            resume=work.resume,
+            voice=work.voice,
+        )
 
 
 def _opened(
@@ -101,7 +88,7 @@ def _opened(
     if data is None:
         where = type(network).__name__
         raise InputError("a torch module does not name its training data", where=where, remedy="Give `data`.")
-    images = opened(data)
+    images = as_data(data)
     return TrainedNetwork(network.design.name, network.eval(), images.mean, images.std), images
 
 

@@ -1,124 +1,96 @@
-"""A design becomes a trained network. `stages` says what this call has in common with those that search."""
+"""A design becomes a trained network."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
-from sphynx.api.stages import Hears, voice_of
+from sphynx.config import Keywords
 from sphynx.data.images import Data
 from sphynx.data.open import open_data
 from sphynx.data.streamed import StreamedData
-from sphynx.design.ordering import NO_SETTINGS
 from sphynx.design.request import training_recipe
 from sphynx.errors import InputError
-from sphynx.network.trained import TrainedNetwork
-from sphynx.run.resuming import refuse_old_run
-from sphynx.run.sweep import HERE, open_sweep
+from sphynx.run.settings import AUTO
+from sphynx.run.sweep import HERE
+from sphynx.run.work import Work, open_work
 from sphynx.space.artifact import read_design
 from sphynx.space.files import AnyDesign
 from sphynx.train.job import Job
 from sphynx.train.processes import Processes, join_processes
-from sphynx.train.recipe import AUTO, Recipe, load_recipe
+from sphynx.train.recipe import Recipe, load_recipe
 from sphynx.train.results import TrainSummary
-from sphynx.train.runs import as_teacher, train_seeds
-from sphynx.zoo.pretrained import named_teacher
+from sphynx.train.runs import train_seeds
+from sphynx.train.settings import TrainSettings
+from sphynx.zoo.pretrained import taught
 
 
+@Keywords(TrainSettings).function
 def train_network(
-    design: AnyDesign | str | Path,
-    data: Data | StreamedData | str | Path,
-    out: str | Path,
-    *,
-    recipe: str | Recipe = AUTO,
-    settings: Mapping[str, Any] = NO_SETTINGS,
-    seed: int = 0,
-    seeds: int = 1,
-    teacher: TrainedNetwork | str | Path | None = None,
-    views: str | Path | None = None,
-    resume: bool = False,
-    device: str = AUTO,
-    tensorboard: bool = False,
-    progress: Hears = None,
-    started: Callable[[str, Recipe], None] = lambda _name, _recipe: None,
-    processes: Processes | None = None,
-    ray: str = HERE,
+    design: AnyDesign | str | Path, data: Data | StreamedData | str | Path, settings: TrainSettings
 ) -> TrainSummary:
     """Trains a design: `.accuracy` is that of the final epoch on test images, which are not looked at before.
 
     `recipe` is a name, a TOML file or a `Recipe`; "auto" suits it to the data; `settings` override its values. A recipe
     that distils needs a `teacher`: "auto", a run, a model's name or a loaded network. `load(out)` is the network (of
-    several seeds: `load(out/"seed-0")`). `started` is told the recipe; `processes` are those of torchrun.
+    several seeds: `load(out/"seed-0")`).
 
-        >>> trained = sphynx.train_network("design.json", "digits", "runs/again", settings={"epochs": 1})
+        >>> trained = sphynx.train_network("design.json", "digits", out="runs/again", settings={"epochs": 1})
         >>> len(trained.runs), 0 < trained.accuracy <= 1
         (1, True)
     """
-    if processes is None:
-        with join_processes(device) as joined:
-            return train_network(
-                design,
-                data,
-                out,
-                recipe=recipe,
-                settings=settings,
-                seed=seed,
-                seeds=seeds,
-                teacher=teacher,
-                views=views,
-                resume=resume,
-                device=device,
-                tensorboard=tensorboard,
-                progress=progress,
-                started=started,
-                processes=joined,
-                ray=ray,
-            )
-    if ray != HERE and processes.world > 1:
-        raise InputError("torchrun and Ray cannot be combined", where="`ray`", remedy="Use one of them.")
-    folder, kept_views = Path(out), None if views is None else Path(views)
     described = read_design(Path(design)) if isinstance(design, str | Path) else design
-    refuse_old_run(folder, "auto" if resume else "never")
-    if isinstance(recipe, str) and recipe != AUTO:  # its faults are told before the data are read, which can take long
-        _check_teacher(teacher, kept_views, load_recipe(recipe, settings))
-    images = open_data(str(data)) if isinstance(data, str | Path) else data
-    name, chosen = ("", recipe) if isinstance(recipe, Recipe) else training_recipe(recipe, settings, images)
-    _check_teacher(teacher, kept_views, chosen)
-    if processes.leads:
-        started(name, chosen)
+    check_recipe(settings)
+    with open_work(settings) as work, join_processes(work.device) as processes:
+        if settings.ray != HERE and processes.world > 1:
+            raise InputError("torchrun and Ray cannot be combined", where="`ray`", remedy="Use one of them.")
+        images = open_data(str(data)) if isinstance(data, str | Path) else data
+        return train_seeds(_job(described, images, settings, work, processes), settings.seeds, work.sweep)
+
+
+def check_recipe(settings: TrainSettings) -> None:
+    """Tell the faults of a recipe before the data are read, which can take long. That of `auto` depends on them."""
+    if isinstance(settings.recipe, str) and settings.recipe != AUTO:
+        _check_teacher(settings, load_recipe(settings.recipe, settings.settings))
+
+
+def _job(
+    design: AnyDesign, data: Data | StreamedData, settings: TrainSettings, work: Work, processes: Processes
+) -> Job:
+    chosen = settings.recipe
+    if not isinstance(chosen, Recipe):
+        name, chosen = training_recipe(chosen, settings.settings, data)
+        suited = settings.recipe == AUTO and "epochs" not in settings.settings
+        why = f", as suits {len(data.train):,} training images" if suited else ""
+        if processes.leads:
+            work.voice.say(f"recipe {name}, epochs: {chosen.epochs}{why}", stage="train")
+    _check_teacher(settings, chosen)
     job = Job(
-        described,
-        images,
+        design,
+        data,
         chosen,
-        folder,
-        seed,
-        resume=resume,
-        voice=voice_of(progress),
+        Path(settings.out),
+        work.seed,
+        resume=work.resume,
+        voice=work.voice,
         processes=processes,
-        tensorboard=tensorboard,
-        views=kept_views,
+        tensorboard=settings.tensorboard,
+        views=None if settings.views is None else Path(settings.views),
     )
-    if teacher is not None:
-        if isinstance(teacher, TrainedNetwork):
-            job = job.taught_by(as_teacher(teacher, images))
-        else:
-            job = job.taught_by(named_teacher(str(teacher), job))
-    with open_sweep(ray, voice_of(progress)) as sweep:
-        return train_seeds(job, seeds, sweep)
+    return taught(job, settings.teacher)
 
 
-def _check_teacher(teacher: TrainedNetwork | str | Path | None, views: Path | None, recipe: Recipe) -> None:
+def _check_teacher(settings: TrainSettings, recipe: Recipe) -> None:
+    views = settings.views
     if views is not None and not recipe.view_epochs:
         raise InputError(
             "the recipe does not use a file of views (`view_epochs` is 0)",
             where="`views`",
-            remedy="Give `view_epochs=N`, or leave `views` out.",
+            remedy='Give `settings={"view_epochs": 8}`, or leave `views` out.',
         )
-    if views is not None and views.is_file() and recipe.distillation != "none":
+    if views is not None and Path(views).is_file() and recipe.distillation != "none":
         return
-    if (recipe.distillation != "none") != (teacher is not None):
+    if (recipe.distillation != "none") != (settings.teacher is not None):
         raise InputError(
             "distillation needs both a teacher and a loss",
-            remedy='Give `teacher` and `distillation="squared"` (or kl).',
+            remedy='Give `teacher` and `settings={"distillation": "squared"}` (or kl).',
         )

@@ -38,7 +38,7 @@ def estimate(
         typer.Option(
             "--prices",
             help="For a stream's design.json: write what a channel of each block costs online to this file, for "
-            "`sphynx allocate`.",
+            "`sphynx search relus`.",
             callback=out_file,
         ),
     ] = None,

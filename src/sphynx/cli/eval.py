@@ -46,8 +46,8 @@ def evaluate(
     from sphynx.api.networks import load
     from sphynx.data.class_order import ordered_as
     from sphynx.run.environment import device_name
+    from sphynx.run.work import pick_device
     from sphynx.train.confusion import Confusion
-    from sphynx.train.processes import pick_device
 
     network, chosen = load(run), pick_device(device)
     voice = opt.voice_for(False, False, as_json)

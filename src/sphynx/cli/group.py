@@ -25,14 +25,6 @@ class VerbGroup(TyperGroup):
                 [(name, verb.get_short_help_str(NO_LIMIT)) for name, verb in found if verb and not verb.hidden]
             )
 
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Complete `--resume` alone, which means auto: typer has no options whose value may be left out."""
-        words = []
-        for word, following in zip(args, [*args[1:], "-"], strict=False):
-            words += [word, "auto"] if word == "--resume" and following.startswith("-") else [word]
-        found: list[str] = super().parse_args(ctx, words)
-        return found
-
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)

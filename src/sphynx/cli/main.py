@@ -10,8 +10,8 @@ from typing import Annotated
 
 import typer
 
+from sphynx.cli import app as app_verb
 from sphynx.cli import (
-    allocate,
     bench,
     check,
     compile,
@@ -25,7 +25,6 @@ from sphynx.cli import (
     infer,
     keys,
     models,
-    place,
     plan,
     recipes,
     reduce,
@@ -34,9 +33,7 @@ from sphynx.cli import (
     serve,
     show,
     train,
-    watch,
 )
-from sphynx.cli import app as app_verb
 from sphynx.cli.group import VerbGroup
 from sphynx.cli.options import resume_command
 from sphynx.errors import INSTALL_DESIGN, InterruptedWorkError, SphynxError
@@ -60,12 +57,9 @@ app.command("report")(report.report)
 app.add_typer(data.app, name="data")
 app.add_typer(recipes.app, name="recipes")
 app.add_typer(models.app, name="models")
-app.command("search")(search.search)
-app.command("place")(place.place)
-app.command("allocate")(allocate.allocate)
+app.add_typer(search.app, name="search")
 app.command("train")(train.train)
 app.command("reduce")(reduce.reduce)
-app.command("watch")(watch.watch)
 app.command("eval")(eval.evaluate)
 app.command("compile")(compile.compile_run)
 app.command("check")(check.check)

@@ -6,17 +6,17 @@ import shlex
 import sys
 import tomllib
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sphynx.config import described, setting
 from sphynx.data.source import Split
 from sphynx.errors import InputError
 from sphynx.program.backends import BACKENDS, BackendChoice
 from sphynx.program.cost.deployment import WEIGHT_MEMORY
 from sphynx.program.cost.link import LINK_WORDS
-from sphynx.run.resuming import Resume
-from sphynx.search.choices import Candidates, StrategyName
 from sphynx.space import choices
 
 if TYPE_CHECKING:
@@ -56,11 +56,9 @@ PoolOption = Annotated[
 FamilyOption = Annotated[
     choices.Family, typer.Option("--family", help="stream: a linear stream with a few rectified channels beside it.")
 ]
-ReduceAt = Annotated[str, typer.Option("--reduce-at", help="Reduce cells at these positions, such as 0,1.")]
 RunArgument = Annotated[str, typer.Argument(help="A trained run folder, its model.safetensors, or a model's name.")]
 
 # Which data.
-DataOption = Annotated[str, typer.Option("--data", help="digits, a name from `sphynx data ls`, or a path.")]
 DataSize = Annotated[int | None, typer.Option("--image-size", min=1, help="Resize the images of a folder to N x N.")]
 KnownData = Annotated[
     str,
@@ -79,28 +77,6 @@ KnownStream = Annotated[
 SplitOption = Annotated[Split, typer.Option("--split", help="Which images to use.")]
 
 # How long work runs, and what it says.
-RecipeOption = Annotated[
-    str,
-    typer.Option("--recipe", help="A name from `sphynx recipes ls`, or a TOML file; auto chooses by the data."),
-]
-StrategyOption = Annotated[StrategyName, typer.Option("--strategy", help="Strategy of the cell search.")]
-CandidatesOption = Annotated[
-    Candidates, typer.Option("--candidates", help="all: C(D, n) placements. paper: positions up to 2D/3.")
-]
-SetOption = Annotated[
-    list[str] | None, typer.Option("--set", help="A value of the recipe, such as epochs=10. May be repeated.")
-]
-Seed = Annotated[int, typer.Option("--seed", min=0, help="The first seed.")]
-Seeds = Annotated[int, typer.Option("--seeds", min=1, help="Number of seeds; mean and spread are reported.")]
-RayOption = Annotated[
-    str,
-    typer.Option(
-        "--ray",
-        metavar="ADDRESS",
-        help="Run independent parts on Ray: local, auto (the cluster of this machine) or HOST:PORT.",
-    ),
-]
-ResumeOption = Annotated[Resume, typer.Option("--resume", help="auto, or nothing, continues the run in the folder.")]
 DeviceOption = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or cuda:N.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="More progress on stderr, also between epochs.")]
@@ -126,6 +102,36 @@ BackendOption = Annotated[
 ]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Images:
+    """Data in memory."""
+
+    data: str = field(metadata=described("digits, a name from `sphynx data ls`, or a path."))
+    image_size: int | None = setting(None, "Resize the images of a folder to N x N.", least=1)
+    skip_bad: bool = setting(False, "Leave out image files that cannot be read; they are listed.")
+
+    def open(self, voice: Voice) -> Data:
+        """Read them; what was left out is said."""
+        from sphynx.data.open import open_data
+
+        images = open_data(self.data, image_size=self.image_size, skip_bad=self.skip_bad)
+        say_left_out(images, voice)
+        return images
+
+
+@dataclass(frozen=True, kw_only=True)
+class Output:
+    """How much long work says on stderr, and how its result is printed."""
+
+    verbose: bool = setting(False, "More progress on stderr, also between epochs.")
+    quiet: bool = setting(False, "No progress on stderr.")
+    as_json: bool = setting(False, "Print JSON instead of tables.")
+
+    @property
+    def voice(self) -> Voice:
+        return voice_for(self.verbose, self.quiet, self.as_json)
+
+
 def voice_for(verbose: bool, quiet: bool, as_json: bool = False) -> Voice:
     """Choose a voice: a verb that prints JSON says nothing else, unless it is asked to."""
     from sphynx.run.progress import Voice
@@ -133,15 +139,6 @@ def voice_for(verbose: bool, quiet: bool, as_json: bool = False) -> Voice:
     if verbose and quiet:
         raise InputError("-v and -q exclude each other", where="-v, -q", remedy="Give one of them.")
     return Voice("verbose" if verbose else "quiet" if quiet or as_json else "normal")
-
-
-def open_images(data: str, image_size: int | None, skip_bad: bool, voice: Voice) -> Data:
-    """Data in memory; what was left out of them is said."""
-    from sphynx.data.open import open_data
-
-    images = open_data(data, image_size=image_size, skip_bad=skip_bad)
-    say_left_out(images, voice)
-    return images
 
 
 def open_known_images(
@@ -199,16 +196,6 @@ def parse_backends(text: str, flag: str) -> list[Backend]:
     return found
 
 
-def parse_positions(text: str) -> tuple[int, ...]:
-    """`0,1` -> (0, 1)"""
-    try:
-        return tuple(int(part) for part in text.split(",") if part.strip())
-    except ValueError:
-        raise InputError(
-            f"{text!r} are not valid positions", where="--reduce-at", remedy="Write them as 0,1."
-        ) from None
-
-
 def given_flags(context: typer.Context, names: Sequence[str]) -> list[str]:
     """List those of the flags that the command line has, as they are written there."""
     found = []
@@ -227,13 +214,13 @@ def refuse_idle(context: typer.Context, names: Sequence[str], why: str, instead:
         raise InputError(why, where=", ".join(idle), remedy=f"{leave} {' and '.join(idle)} out.")
 
 
-def parse_settings(pairs: list[str] | None, flag: str = "--set", example: str = "epochs=10") -> dict[str, Any]:
+def parse_settings(pairs: list[str] | None, flag: str = "--set") -> dict[str, Any]:
     """name=value, the value written as in TOML; a word needs no quotes."""
     values: dict[str, Any] = {}
     for pair in pairs or []:
         name, equals, text = pair.partition("=")
         if not equals:
-            raise InputError(f"{pair!r} is not a valid setting", where=flag, remedy=f"Write it as {example}.")
+            raise InputError(f"{pair!r} is not a valid setting", where=flag, remedy="Write it as NAME=VALUE.")
         try:
             values[name.strip()] = tomllib.loads(f"value = {text}")["value"]
         except tomllib.TOMLDecodeError:
@@ -245,7 +232,7 @@ def resume_command() -> str:
     """The command that was given, to be given again."""
     words = ["sphynx", *sys.argv[1:]]
     if "--resume" not in words:
-        words += ["--resume", "auto"]
+        words.append("--resume")
     return shlex.join(words)
 
 

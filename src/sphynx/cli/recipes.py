@@ -1,8 +1,10 @@
-"""`sphynx recipes`: lists, copies and checks the recipes of training, cell search and placement."""
+"""`sphynx recipes`: lists and shows the recipes of training, cell search and placement."""
 
 from __future__ import annotations
 
-from pathlib import Path
+import dataclasses
+import itertools
+import json
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -10,7 +12,6 @@ import typer
 from sphynx.cli.group import VerbGroup
 from sphynx.cli.options import Json
 from sphynx.cli.output import print_json, print_table
-from sphynx.errors import InputError
 
 if TYPE_CHECKING:
     from sphynx.config import Shelf
@@ -29,20 +30,15 @@ def _shelves() -> tuple[Shelf[Any], ...]:
 
 
 @app.callback()
-def recipes(context: typer.Context) -> None:
-    """Recipes: list, copy, check."""
-    if context.invoked_subcommand is None:
-        list_recipes()
-
-
-@app.command("ls")
-def list_recipes(as_json: Json = False) -> None:
+def recipes(context: typer.Context, as_json: Json = False) -> None:
     """List the recipes that come with Sphynx. Where a stage is given, a name may leave out `search-` or `placement-`.
 
     Example:
 
-      sphynx recipes ls
+      sphynx recipes
     """
+    if context.invoked_subcommand is not None:
+        return
     recipes = [(shelf.stage, name, shelf.load(name)) for shelf in _shelves() for name in shelf.names()]
     if as_json:
         print_json({name: {"stage": stage, **recipe.to_json()} for stage, name, recipe in recipes})
@@ -51,48 +47,33 @@ def list_recipes(as_json: Json = False) -> None:
         "Recipes",
         ["stage", "name", ">epochs", ">batch", ">rate", "schedule", ">drop-path", ">auxiliary", "more"],
         ([stage, name, *_columns(recipe)] for stage, name, recipe in recipes),
-        note="Copy one to change it: sphynx recipes cp fast my.toml",
+        note="Copy one to change it: sphynx recipes show fast > my.toml",
     )
 
 
-@app.command("cp")
-def copy_recipe(
-    name: Annotated[str, typer.Argument(help="A name from `sphynx recipes ls`.")],
-    to: Annotated[Path, typer.Argument(help="The new file.")],
+@app.command("show")
+def show(
+    name: Annotated[str, typer.Argument(help="A recipe's name, or a TOML file.")],
+    stage: Annotated[Stage | None, typer.Option("--stage", help="Stage of a file; names imply it.")] = None,
 ) -> None:
-    """Copy a recipe to a file of your own.
+    """Check a recipe and print it as TOML, with every value: as a start for one of your own.
+
+    All errors of a file are reported at once.
 
     Examples:
 
-      sphynx recipes cp fast my.toml
+      sphynx recipes show fast > my.toml
 
-      sphynx recipes cp search-fast my-search.toml
+      sphynx recipes show my-search.toml --stage search
     """
-    if to.exists():
-        raise InputError("the file already exists", where=str(to), remedy="Give another name.")
-    to.write_text(_shelf_of(name, None).text(name))
-    typer.echo(f"wrote {to}", err=True)
-
-
-@app.command("validate")
-def validate(
-    files: Annotated[list[str], typer.Argument(help="Recipe files, or names.")],
-    stage: Annotated[
-        Stage | None,
-        typer.Option("--stage", help="Stage of the files; names imply it."),
-    ] = None,
-) -> None:
-    """Check recipes; all errors of a file are reported at once.
-
-    Examples:
-
-      sphynx recipes validate my.toml
-
-      sphynx recipes validate my-search.toml --stage search
-    """
-    for file in files:
-        _shelf_of(file, stage).load(file)
-        typer.echo(f"{file}: valid")
+    shelf = _shelf_of(name, stage)
+    recipe, text = shelf.load(name), shelf.text(name)
+    for line in itertools.takewhile(lambda line: line.startswith("#"), text.splitlines()):
+        typer.echo(line)
+    for field in dataclasses.fields(recipe):
+        value, meaning = getattr(recipe, field.name), field.metadata.get("meaning")
+        if value is not None:
+            typer.echo(f"{field.name} = {json.dumps(value)}{f'  # {meaning}' if meaning else ''}")
 
 
 def _shelf_of(name: str, stage: Stage | None) -> Shelf[Any]:

@@ -91,7 +91,7 @@ def show(
 
       sphynx show stream --stages "16:64:12 8:128:56x3 4:256:256x2,216" -o stream.json
     """
-    from sphynx.space.design import Design
+    from sphynx.space.design import Design, parse_positions
     from sphynx.space.files import account_of_any, save_design
     from sphynx.space.stream import StreamDesign
 
@@ -107,7 +107,7 @@ def show(
             cells=what,
             channels=5 if channels is None else channels,
             depth=5 if depth is None else depth,
-            reduce_positions=None if reduce_at is None else opt.parse_positions(reduce_at),
+            reduce_positions=None if reduce_at is None else parse_positions(reduce_at),
             image_size=image_size,
             image_channels=image_channels,
             classes=classes,

@@ -30,8 +30,7 @@ PARAMETER = re.compile(r"`([a-z][a-z0-9_]*)(?:=([^`]+))?`")
 _RECIPE_VALUES = frozenset(field.name for field in fields(Recipe))
 
 # What the command line asks for in another way than the library.
-_ANY_VERB = {"resume=True": "--resume auto"}
-_BY_VERB = {"design": {"strategy": "--search", 'reduce_at="fixed"': "--fixed"}}
+_ANY_VERB = {"resume=True": "--resume"}
 
 
 def with_flags(text: str, context: typer.Context) -> str:
@@ -55,6 +54,8 @@ def commands_within(group: Any, context: typer.Context) -> Iterator[tuple[Any, t
         command = group.get_command(context, name)
         inside = typer.Context(command, info_name=name, parent=context)
         if hasattr(command, "list_commands"):
+            if command.invoke_without_command and "ls" not in command.commands:  # it lists by itself
+                yield command, inside
             yield from commands_within(command, inside)
         else:
             yield command, inside
@@ -62,9 +63,8 @@ def commands_within(group: Any, context: typer.Context) -> Iterator[tuple[Any, t
 
 def _write(found: re.Match[str], context: typer.Context) -> str:
     name, value = found[1], found[2]
-    special = {**_ANY_VERB, **_BY_VERB.get(context.info_name or "", {})}
-    if found[0].strip("`") in special:
-        return special[found[0].strip("`")]
+    if found[0].strip("`") in _ANY_VERB:
+        return _ANY_VERB[found[0].strip("`")]
     own = next((one for one in context.command.params if one.name == name), None)
     parameter = own or _of_other_verbs(name, context)
     written = None if parameter is None else _as_typed(parameter, value)

@@ -1,118 +1,106 @@
 """From what a user asks for to a `Request`: names are looked up, texts read, contradictions refused.
 
-Recipes and settings are those of `sphynx design`, which calls this as `sphynx.design_network` does.
+order = Order(settings)       before the data are read, which can take long
+order.request(data)
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Literal
 
 from sphynx.data.images import Data
 from sphynx.design.request import Request, placement_recipe, search_recipe, training_recipe
 from sphynx.design.retraining import HELD_OUT, too_few_to_rank
+from sphynx.design.settings import DesignSettings
 from sphynx.design.time_budget import parse_duration
 from sphynx.errors import InputError
-from sphynx.search.choices import Candidates, StrategyName
-from sphynx.space.choices import ConvStack, StemChoice
-from sphynx.space.design import stem_for
+from sphynx.run.settings import AUTO
+from sphynx.space.design import parse_positions, stem_for
 from sphynx.space.genotype import Genotype
 from sphynx.space.planner import parse_percentage, parse_relu_budget
 from sphynx.space.published_cells import find_cells, into_sphynx_space
-from sphynx.train.recipe import AUTO
 
 STAGES = ("cells", "placement", "training")
 USUAL_RANDOM_CELLS = 3
-NO_SETTINGS: Mapping[str, Any] = MappingProxyType({})
-
-Places = Literal["search", "fixed"] | Sequence[int]
 
 
-@dataclass(frozen=True)
 class Order:
-    request: Request
-    notes: tuple[str, ...] = ()  # where less is done than was asked for
+    """The settings of a design, read. `notes` says where less is done than was asked for, once there is a request."""
+
+    def __init__(self, settings: DesignSettings) -> None:
+        self.settings, self.notes = settings, tuple[str, ...]()
+        self.relu_budget = parse_relu_budget(settings.relu_budget)
+        self._tolerance = parse_percentage(settings.tolerance)
+        self._placement = _read_places(settings.reduce_at)
+        budget = settings.time_budget
+        self._time_budget = parse_duration(budget) if isinstance(budget, str) else budget
+        cells = settings.cells
+        self._genotype = into_sphynx_space(cells) if isinstance(cells, Genotype) else find_cells(cells)
+        self._changes = _by_stage(settings.settings)
+        _refuse_contradictions(settings, self._placement, self._changes)
+
+    def request(self, data: Data) -> Request:
+        asked, changes, strategy = self.settings, self._changes, self.settings.strategy
+        if strategy is not None and asked.random_cells is None and too_few_to_rank(len(data.train)):
+            strategy, self.notes = None, (_why_no_search(len(data.train)),)
+        _, trained_by = training_recipe(asked.recipe, changes["training"], data)
+        compared_by = trained_by if asked.compare == "same" else None
+        if asked.compare not in ("same", "none"):
+            _, compared_by = training_recipe(asked.compare, {}, data)
+        rivals = USUAL_RANDOM_CELLS if asked.random_cells is None else asked.random_cells
+        return Request(
+            relu_budget=self.relu_budget,
+            tolerance=self._tolerance,
+            stem=stem_for(asked.stem, data.image[1]),
+            conv_stack=asked.conv_stack,
+            genotype=self._genotype,
+            strategy=strategy or "",
+            rivals=0 if strategy is None else rivals,
+            placement=self._placement,
+            reduce_cells=asked.reduce_cells,
+            candidates=asked.candidates,
+            search=search_recipe(asked.search_recipe, {**changes["cells"], "reduce_at": []}, data),  # the outline's
+            placing=placement_recipe(asked.placement_recipe, changes["placement"], data),
+            training=trained_by,
+            comparison=compared_by,
+            seed=asked.seed,
+            seeds=asked.seeds,
+            time_budget=self._time_budget,
+        )
 
 
-def order(
-    data: Data,
-    relu_budget: int | str,
-    *,
-    tolerance: float | str = 0.05,
-    cells: Genotype | str | Path = "sphynx",
-    strategy: StrategyName | None = None,
-    random_cells: int | None = None,
-    reduce_at: Places = "search",
-    reduce_cells: int | None = None,
-    candidates: Candidates = "paper",
-    recipe: str = AUTO,
-    compare: str = "same",
-    search_recipe_name: str = AUTO,
-    placement_recipe_name: str = AUTO,
-    settings: Mapping[str, Any] = NO_SETTINGS,
-    seed: int = 0,
-    seeds: int = 1,
-    time_budget: float | str | None = None,
-    stem: StemChoice = "auto",
-    conv_stack: ConvStack = "single",
-) -> Order:
-    """`settings` are values of the stages' recipes: {"training.epochs": 4, "cells.warmup": 0.25}."""
-    if strategy is None and random_cells is not None:
+def _refuse_contradictions(asked: DesignSettings, placement: object, changes: Mapping[str, Mapping[str, Any]]) -> None:
+    if asked.strategy is None and asked.random_cells is not None:
         raise InputError(
             "random cells are ranked only together with searched cells",
             where="`random_cells`",
             remedy="Give `strategy`, or leave `random_cells` out.",
         )
-    if strategy is not None and cells != "sphynx":
+    if asked.strategy is None and asked.search_recipe != AUTO:
+        raise InputError(
+            "cells are searched only with a strategy",
+            where="`search_recipe`",
+            remedy="Give `strategy`, or leave `search_recipe` out.",
+        )
+    if asked.strategy is not None and asked.cells != "sphynx":
         raise InputError("`cells` and `strategy` exclude each other", remedy="Give `cells` or `strategy`.")
-    if reduce_at != "search" and reduce_cells is not None:
-        places = '`reduce_at="fixed"`' if reduce_at == "fixed" else "`reduce_at`"
+    if placement != "search" and asked.reduce_cells is not None:
         raise InputError(
             "`reduce_cells` only applies to a search that places them",
             where="`reduce_cells`",
-            remedy=f"Leave `reduce_cells` or {places} out.",
+            remedy="Leave `reduce_cells` or `reduce_at` out.",
         )
-    changes = _by_stage(settings)
-    if strategy is None:
+    if asked.strategy is None:
         _refuse_idle("cells", changes, "no cells are searched", "Give `strategy`")
-    if reduce_at != "search":
+    if placement != "search":
         _refuse_idle("placement", changes, "no reduce cells are placed", "Leave the positions to a search")
-    notes: tuple[str, ...] = ()
-    if strategy is not None and random_cells is None and too_few_to_rank(len(data.train)):
-        strategy, notes = None, (_why_no_search(len(data.train)),)
-    _, trained_by = training_recipe(recipe, changes["training"], data)
-    compared_by = trained_by if compare == "same" else None
-    if compare not in ("same", "none"):
-        _, compared_by = training_recipe(compare, {}, data)
-    request = Request(
-        relu_budget=parse_relu_budget(str(relu_budget)),
-        tolerance=parse_percentage(str(tolerance)),
-        stem=stem_for(stem, data.image[1]),
-        conv_stack=conv_stack,
-        genotype=into_sphynx_space(cells) if isinstance(cells, Genotype) else find_cells(cells),
-        strategy=strategy or "",
-        rivals=0 if strategy is None else USUAL_RANDOM_CELLS if random_cells is None else random_cells,
-        placement=_placement(reduce_at),
-        reduce_cells=reduce_cells,
-        candidates=candidates,
-        search=search_recipe(search_recipe_name, {**changes["cells"], "reduce_at": []}, data),  # the outline says where
-        placing=placement_recipe(placement_recipe_name, changes["placement"], data),
-        training=trained_by,
-        comparison=compared_by,
-        seed=seed,
-        seeds=seeds,
-        time_budget=parse_duration(time_budget) if isinstance(time_budget, str) else time_budget,
-    )
-    return Order(request, notes)
 
 
-def _placement(reduce_at: Places) -> Literal["search", "fixed"] | tuple[int, ...]:
+def _read_places(reduce_at: str | Sequence[int]) -> Literal["search", "fixed"] | tuple[int, ...]:
     if reduce_at == "search" or reduce_at == "fixed":
-        return reduce_at
-    return tuple(map(int, reduce_at))
+        return "search" if reduce_at == "search" else "fixed"
+    return parse_positions(reduce_at) if isinstance(reduce_at, str) else tuple(map(int, reduce_at))
 
 
 def _by_stage(settings: Mapping[str, Any]) -> dict[str, dict[str, Any]]:

@@ -18,8 +18,6 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-import torch
-
 from sphynx.data.images import Data
 from sphynx.design.forecast import Forecast
 from sphynx.design.outline import Outline
@@ -30,9 +28,9 @@ from sphynx.design.time_budget import Estimate
 from sphynx.errors import InterruptedWorkError
 from sphynx.network.model import NORMALISATION
 from sphynx.run.folder import RunFolder
-from sphynx.run.progress import NORMAL, Voice, duration
+from sphynx.run.progress import duration
 from sphynx.run.stages import Stages
-from sphynx.run.sweep import IN_TURN, Sweep
+from sphynx.run.work import HERE, Work
 from sphynx.search.placement.place import PlacementResult, place
 from sphynx.search.ranking import random_cells, rank
 from sphynx.search.search import SearchResult, search_cells
@@ -61,22 +59,16 @@ class Pipeline:
         request: Request,
         data: Data,
         out: Path,
-        *,
-        device: torch.device,
-        resume: bool = False,
-        voice: Voice = NORMAL,
-        sweep: Sweep = IN_TURN,
+        work: Work = HERE,
     ) -> None:
-        """`sweep` runs what is independent: seeds, and the cells of a ranking's round."""
-        self.sweep = sweep
-        self.request, self.data, self.out, self.device = request, data, out, device
-        self.voice = voice
+        """`work.sweep` runs what is independent: seeds, and the cells of a ranking's round."""
+        self.request, self.data, self.out, self.work = request, data, out, work
         self.outline = Outline(request, Shape(*data.train.shape), data.classes)
         self.design, self.places = self.outline.design, self.outline.places
-        self.forecast = Forecast(request, data, self.outline, device)
+        self.forecast = Forecast(request, data, self.outline, work.device)
         decided = {"reduce_cells": len(self.design.reduce_positions), "data": data.identity()}
         asked = {**request.to_json(), **decided}
-        self.stages = Stages(out, asked, resume=resume, preliminary=("estimate",), data=data.content)
+        self.stages = Stages(out, asked, resume=work.resume, preliminary=("estimate",), data=data.content)
 
     def schedule(self) -> tuple[Estimate, ...]:
         """How long each stage will take, measured; with a time budget, with epochs that fit it."""
@@ -138,35 +130,20 @@ class Pipeline:
 
     def _search(self, epochs: int) -> SearchResult:
         recipe = dataclasses.replace(self.outline.search_recipe, epochs=epochs)
-        return search_cells(
-            self.data,
-            self.request.strategy,
-            recipe,
-            self.out / "cells",
-            seed=self.request.seed,
-            device=self.device,
-            voice=self.voice,
-        )
+        return search_cells(self.data, self.request.strategy, recipe, self.out / "cells", self._work())
 
     def _rank(self, genotype: Genotype, planned: Estimate) -> Ranking:
         """Best first."""
-        train = retrainer(
-            self.data,
-            self.request.training,
-            self.out / "ranking",
-            seed=self.request.seed,
-            device=self.device,
-            voice=self.voice,
-        )
+        train = retrainer(self.data, self.request.training, self.out / "ranking", self._work())
         known, drawn = self._find_known(genotype), self._rivals(genotype)
         labels = {cells: label for label, cells in (known | drawn).items()}
-        designs, voice = {cells: self._rank_cells(cells) for cells in labels}, self.voice
+        designs, voice = {cells: self._rank_cells(cells) for cells in labels}, self.work.voice
 
         def accuracy(cells: Genotype, length: int) -> float:  # may run elsewhere: it needs nothing else of this object
             voice.say(f"ranking, {labels[cells]}, {length} epochs", stage="design")
             return train(designs[cells], length)
 
-        return Ranking(rank(known, drawn, accuracy, planned.epochs, planned.least_epochs, self.sweep))
+        return Ranking(rank(known, drawn, accuracy, planned.epochs, planned.least_epochs, self.work.sweep))
 
     def _find_known(self, found: Genotype) -> dict[str, Genotype]:
         return {self._own_label(): found, PUBLISHED: SPHYNX}
@@ -187,16 +164,10 @@ class Pipeline:
 
     def _place(self, design: Design, epochs: int) -> PlacementResult:
         recipe = dataclasses.replace(self.request.placing, epochs=epochs)
-        return place(
-            design,
-            self.data,
-            recipe,
-            self.places,
-            self.out / "placement",
-            seed=self.request.seed,
-            device=self.device,
-            voice=self.voice,
-        )
+        return place(design, self.data, recipe, self.places, self.out / "placement", self._work())
+
+    def _work(self) -> Work:
+        return self.work.piece(self.request.seed)
 
     def _train(self, designs: Sequence[Design], recipe: Recipe, folder: str) -> TrainSummary:
         """One seed per design."""
@@ -204,7 +175,7 @@ class Pipeline:
             f"{folder}, seed {seed}": self._job(design, recipe, folder, seed)
             for seed, design in enumerate(designs, self.request.seed)
         }
-        return TrainSummary(train_all(jobs, self.sweep, tell=self._say))
+        return TrainSummary(train_all(jobs, self.work.sweep, self.work.voice))
 
     def _job(self, design: Design, recipe: Recipe, folder: str, seed: int) -> Job:
         return Job(
@@ -214,8 +185,8 @@ class Pipeline:
             self.out / folder / f"seed-{seed}",
             seed,
             resume=True,
-            voice=self.voice,
-            processes=Processes(self.device),
+            voice=self.work.voice,
+            processes=Processes(self.work.device),
         )
 
     def _compare(self, design: Design, recipe: Recipe, training: Recipe) -> ComparedTrainings:
@@ -291,4 +262,4 @@ class Pipeline:
         )
 
     def _say(self, text: str) -> None:
-        self.voice.say(text, stage="design")
+        self.work.voice.say(text, stage="design")

@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeVar
 
 from sphynx.data.images import DataFace, held_out_count
 from sphynx.errors import InputError
+from sphynx.run.settings import AUTO
 from sphynx.search.choices import Candidates
 from sphynx.search.placement.candidates import Placement
 from sphynx.search.placement.recipe import PlacementRecipe, load_placement_recipe
@@ -22,7 +23,7 @@ from sphynx.search.recipe import load_recipe as load_search_recipe
 from sphynx.space.choices import ConvStack, Stem
 from sphynx.space.genotype import Genotype
 from sphynx.space.published_cells import SPHYNX
-from sphynx.train.recipe import AUTO, Recipe, load_recipe, with_epochs
+from sphynx.train.recipe import Recipe, load_recipe, with_epochs
 
 FEW_IMAGES = 20_000  # up to here the recipes `small` suit, beyond `fast`
 # What `small` takes for the 1,438 digits. Trained on 128 pictures of four digits in 16x16, 37.5 % of 32 test images
@@ -60,7 +61,7 @@ class Request:
             raise InputError(
                 "the recipe distils, but no teacher is given",
                 remedy="Design without distillation, then train the design with a teacher: "
-                "sphynx train DESIGN --teacher auto --distillation squared.",
+                "sphynx train DESIGN --teacher auto --set distillation=squared.",
             )
 
     def to_json(self) -> dict[str, Any]:

@@ -8,15 +8,13 @@ out/N-epochs/FINGERPRINT   one training: a design's, in one round of a ranking
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 from pathlib import Path
-
-import torch
+from typing import Protocol
 
 from sphynx.data.images import Data, held_out_count
 from sphynx.design.request import epochs_of
 from sphynx.errors import DivergedError
-from sphynx.run.progress import Voice
+from sphynx.run.work import Work
 from sphynx.search.ranking import LEAST_EPOCHS
 from sphynx.space.files import AnyDesign, design_fingerprint
 from sphynx.train.job import Job
@@ -50,14 +48,17 @@ def too_few_to_rank(images: int) -> bool:
     return held_out_count(images, HELD_OUT) < LEAST_RANKED_ON
 
 
-def retrainer(
-    data: Data, recipe: Recipe, out: Path, *, seed: int, device: torch.device, voice: Voice
-) -> Callable[[AnyDesign, int], float]:
+class Retrain(Protocol):
+    def __call__(self, design: AnyDesign, epochs: int) -> float: ...
+
+
+def retrainer(data: Data, recipe: Recipe, out: Path, work: Work) -> Retrain:
     """From a design and a number of epochs to held-out accuracy. Finished trainings are kept.
 
     The test images are left out of it. Each length is a training of its own, with the recipe's schedule in that length.
     """
-    fitted, held_out = data.train.split(HELD_OUT, seed)
+    work = work.piece()
+    fitted, held_out = data.train.split(HELD_OUT, work.seed)
     part = dataclasses.replace(data, name=f"{data.name}, held out", train=fitted, test=held_out)
 
     def retrain(design: AnyDesign, epochs: int) -> float:
@@ -67,10 +68,10 @@ def retrainer(
             part,
             with_epochs(recipe, epochs),
             folder,
-            seed,
+            work.seed,
             resume=True,
-            voice=voice,
-            processes=Processes(device),
+            voice=work.voice,
+            processes=Processes(work.device),
             scored_on="held-out",
         )
         try:

@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-import torch
 from torch import Tensor
 from torch.nn import functional
 
 from sphynx.data.batches import Augmentation, Batches, plain_batches
 from sphynx.data.images import Data
 from sphynx.errors import InputError
-from sphynx.run.progress import Voice
+from sphynx.network.trained import TrainedNetwork
+from sphynx.run.work import Work
 from sphynx.search.allocation.allocate import Lessons
 from sphynx.search.epochs import EVALUATION_BATCH
 from sphynx.search.objective import Batch
@@ -28,7 +28,7 @@ from sphynx.train.objective import distillation_loss
 from sphynx.train.processes import Processes
 from sphynx.train.recipe import Recipe
 from sphynx.train.views import views_identity
-from sphynx.zoo.pretrained import named_teacher
+from sphynx.zoo.pretrained import taught
 
 
 class TaughtPairs:
@@ -83,14 +83,11 @@ def taught_job(
     recipe: Recipe,
     out: Path,
     views: Path | None,
-    teacher: str,
-    *,
-    seed: int,
-    device: torch.device,
-    voice: Voice,
+    teacher: TrainedNetwork | str | Path | None,
+    work: Work,
 ) -> Job:
-    job = Job(design, data, recipe, out, seed, views=views, voice=voice, processes=Processes(device))
-    return job.taught_by(named_teacher(teacher, job)) if teacher else job
+    job = Job(design, data, recipe, out, work.seed, views=views, voice=work.voice, processes=Processes(work.device))
+    return taught(job, teacher)
 
 
 def taught_lessons(job: Job) -> Lessons:

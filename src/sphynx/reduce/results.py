@@ -29,7 +29,7 @@ class Reduced(Record):
 class ReduceResult(Record):
     """The networks of all methods that were tried; `.best` is the one that is kept.
 
-    >>> result = sphynx.reduce_network("runs/digits", "digits", 300, "runs/fewer")  # doctest: +SKIP
+    >>> result = sphynx.reduce_network("runs/digits", "digits", relu_budget=300, out="runs/fewer")  # doctest: +SKIP
     >>> result.best.counts.relus, result.best.accuracy  # doctest: +SKIP
     """
 

@@ -1,13 +1,15 @@
-"""The settings of a reduction: one frozen record, whose fields say what they mean."""
+"""The settings of a reduction: frozen records, whose fields say what they mean."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Literal
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
 
-from sphynx.config import Fault
+from sphynx.config import Fault, described, setting
 from sphynx.record import Record
-from sphynx.train.recipe import setting
+from sphynx.run.settings import AUTO, WorkSettings
+from sphynx.train.recipe import Recipe
 
 Method = Literal["auto", "stream", "channels", "snl", "deepreduce"]
 Backend = Literal["gmw", "gc"]
@@ -57,3 +59,16 @@ class ReduceSettings(Record):
         if not 0 < self.held_out < 1:
             found.append(Fault(f"held_out must be between 0 and 1, not {self.held_out}", "held_out"))
         return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReductionSettings(WorkSettings):
+    """The keywords of `sphynx.reduce_network`; those of a method are `ReduceSettings`."""
+
+    relu_budget: int | str = field(metadata=described("50k, 1.2M or 51200."))
+    method: Method = setting("auto", "auto tries stream and channels, and keeps the better.")
+    recipe: str | Recipe = setting(AUTO, "A recipe's name, or a TOML file; auto chooses by the data.")
+    settings: Mapping[str, Any] = setting(
+        {},
+        "Another value: training.epochs=20 of the recipe, or one of the reduction, such as rounds=4. May be repeated.",
+    )

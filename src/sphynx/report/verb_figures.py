@@ -1,4 +1,4 @@
-"""Pictures that a verb draws of its own result: `sphynx place` and `sphynx check`."""
+"""Pictures that a verb draws of its own result: `sphynx search placement` and `sphynx check`."""
 
 from __future__ import annotations
 

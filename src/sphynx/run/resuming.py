@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
 
 from sphynx.errors import InputError
 
-Resume = Literal["auto", "never"]
 
-
-def refuse_old_run(out: Path, resume: Resume) -> None:
-    if resume == "never" and any(out.glob("**/checkpoint.pt")):
+def refuse_old_run(out: Path, *, resume: bool) -> None:
+    if not resume and any(out.glob("**/checkpoint.pt")):
         raise holds_a_run(out)
 
 

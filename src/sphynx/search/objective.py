@@ -36,14 +36,17 @@ class Objective:
     cost_weight: float = 0.0
 
     def __post_init__(self) -> None:
+        for name, cost in self.operation_costs.items():
+            if isinstance(cost, bool) or not isinstance(cost, int | float):
+                raise InputError(f"{name}: {cost!r} is not a number", where="`costs`", remedy="Write it as conv5=2.5.")
         if self.cost_weight and not self.operation_costs:
             raise InputError(
-                "`price_weight` needs `prices`", remedy="Give the price of an operation, such as 2.0 for conv5."
+                "`cost_weight` needs `costs`", remedy="Give the cost of an operation, such as 2.0 for conv5."
             )
         if self.operation_costs and not self.cost_weight:
             raise InputError(
-                "`prices` without a weight change nothing",
-                remedy="Give their weight, such as `price_weight=0.1`, or leave `prices` out.",
+                "`costs` without a weight change nothing",
+                remedy="Give their weight, such as `cost_weight=0.1`, or leave `costs` out.",
             )
         if not all(map(math.isfinite, (self.cost_weight, *self.operation_costs.values()))):
             raise InputError("costs and their weight must be finite numbers", remedy="Write them as 2.5.")

@@ -19,7 +19,7 @@ from sphynx.errors import InputError
 from sphynx.network.backend import fast_convolutions
 from sphynx.record import Record, fingerprint
 from sphynx.run.folder import RunFolder
-from sphynx.run.progress import NORMAL, Voice
+from sphynx.run.work import HERE, Work
 from sphynx.search.captured import Captures
 from sphynx.search.epochs import Halves, Watch, run_epochs
 from sphynx.search.objective import Batch, Objective
@@ -95,14 +95,12 @@ def search_cells(
     strategy: str | Maker,
     recipe: SearchRecipe,
     out: Path,
+    work: Work = HERE,
     *,
-    seed: int = 0,
-    device: torch.device | str = "cpu",
     objective: Objective | None = None,
-    voice: Voice = NORMAL,
 ) -> SearchResult:
     """Searches, or continues the search in `out`. The strategy is one of STRATEGIES, or a class of your own."""
-    recipe = recipe.resolved(device)
+    seed, device, recipe = work.seed, work.device, recipe.resolved(work.device)
     objective = objective or Objective()
     _require_relaxation(strategy, recipe)
     name = name_of(strategy)
@@ -143,8 +141,8 @@ def search_cells(
         return record, bool(record["stopped"])
 
     columns = ("epoch", "loss", "held_out", "skips", *(["eigenvalue"] if recipe.hessian else []))
-    watch = Watch(folder, config, f"search {name}", columns, voice)
-    with fast_convolutions(torch.device(device)):
+    watch = Watch(folder, config, f"search {name}", columns, work.voice)
+    with fast_convolutions(device):
         rows = run_epochs(searcher, halves, generator, watch, epochs=recipe.epochs, finish=finish)
         genotype = _choose(rows, recipe)
         if recipe.selection == "perturbation":

@@ -27,7 +27,7 @@ NO_CELLS: Mapping[str, Genotype] = MappingProxyType({})
 class SearchSummary(Record):
     """The result of a cell search: the chosen cells, and those of every seed.
 
-    >>> found = sphynx.search_cells("digits", "runs/cells", seeds=2)  # doctest: +SKIP
+    >>> found = sphynx.search_cells("digits", out="runs/cells", seeds=2)  # doctest: +SKIP
     >>> found.chosen.normal, found.spread  # doctest: +SKIP
     """
 

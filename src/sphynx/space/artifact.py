@@ -102,9 +102,9 @@ def refuse_trained(path: Path) -> None:
     design = path / DESIGN if path.is_dir() else path.parent / DESIGN
     designed = (design.parent / STAGES).is_file()  # by `sphynx design`, whose options are not known here
     going_on = (
-        f"sphynx design OPTIONS -o {design.parent} --resume auto"
+        f"sphynx design OPTIONS -o {design.parent} --resume"
         if designed
-        else f"sphynx train {design} --data DATA -o {design.parent} --resume auto"
+        else f"sphynx train {design} --data DATA -o {design.parent} --resume"
     )
     of_a_run = (
         "it is a run, not a design",

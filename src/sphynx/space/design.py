@@ -116,6 +116,16 @@ def default_reduce_positions(depth: int) -> tuple[int, ...]:
     return tuple(sorted({depth // 3, 2 * depth // 3}))
 
 
+def parse_positions(text: str) -> tuple[int, ...]:
+    """`0,1` -> (0, 1)"""
+    try:
+        return tuple(int(part) for part in text.split(",") if part.strip())
+    except ValueError:
+        raise InputError(
+            f"{text!r} are not valid positions", where="`reduce_at`", remedy="Write them as 0,1."
+        ) from None
+
+
 def stem_for(choice: StemChoice, image_size: int) -> Stem:
     if choice == "auto":
         return "imagenet" if image_size >= IMAGENET_STEM_FROM else "small"

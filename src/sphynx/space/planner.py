@@ -28,17 +28,19 @@ PAPER_DEPTHS = range(5, 11)
 _SUFFIX = {"": 1, "k": 10**3, "m": 10**6}
 
 
-def parse_relu_budget(text: str) -> int:
+def parse_relu_budget(budget: int | str) -> int:
     """`50k`, `1.2M` or `51200`."""
+    text = str(budget)
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kKmM]?)\s*", text.replace(",", "").replace("_", ""))
-    budget = Fraction(match[1]) * _SUFFIX[match[2].lower()] if match else Fraction(0)
-    if budget < 1:
+    relus = Fraction(match[1]) * _SUFFIX[match[2].lower()] if match else Fraction(0)
+    if relus < 1:
         raise InputError(f"{text!r} is not a valid ReLU budget", remedy="Write it as 50k, 1.2M or 51200.")
-    return int(budget)
+    return int(relus)
 
 
-def parse_percentage(text: str) -> float:
+def parse_percentage(share: float | str) -> float:
     """`5%` or `0.05`."""
+    text = str(share)
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(%?)\s*", text)
     value = float(match[1]) / (100 if match[2] else 1) if match else -1.0
     if not 0 <= value < 1:

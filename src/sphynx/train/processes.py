@@ -12,8 +12,6 @@ import torch
 from torch import distributed, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from sphynx.errors import InputError
-
 Shared = TypeVar("Shared")
 
 
@@ -56,10 +54,15 @@ class Processes:
         return bool(self.total(torch.tensor(int(flag), device=self.device)) > 0) if self.world > 1 else flag
 
 
+def leads_here() -> bool:
+    """Return whether this process speaks for the group that torchrun started, or for itself."""
+    return os.environ.get("RANK", "0") == "0"
+
+
 @contextmanager
-def join_processes(device: str = "auto") -> Iterator[Processes]:
+def join_processes(device: torch.device) -> Iterator[Processes]:
     """Joins the group that torchrun started (RANK, WORLD_SIZE, LOCAL_RANK), if it did."""
-    chosen = pick_device(device)
+    chosen = device
     world = int(os.environ.get("WORLD_SIZE", "1"))
     if world == 1:
         yield Processes(chosen)
@@ -72,15 +75,3 @@ def join_processes(device: str = "auto") -> Iterator[Processes]:
         yield Processes(chosen, distributed.get_rank(), world)
     finally:
         distributed.destroy_process_group()
-
-
-def pick_device(name: str) -> torch.device:
-    if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-    except RuntimeError:
-        raise InputError(f"{name!r} is not a valid device", remedy="Use auto, cpu, cuda or cuda:N.") from None
-    if device.type == "cuda" and not torch.cuda.is_available():
-        raise InputError("this machine has no usable GPU", where=f'`device="{name}"`', remedy='Use `device="cpu"`.')
-    return device

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from sphynx.config import Fault, Shelf
+from sphynx.config import Fault, Shelf, setting
 from sphynx.record import Record
 
 Schedule = Literal["cosine", "step", "warmup-cosine"]
@@ -22,13 +22,9 @@ MemoryFormat = Literal["auto", "contiguous", "channels_last"]
 Acceleration = Literal["auto", "eager", "graph", "compile"]
 
 
-def setting(default: Any, meaning: str) -> Any:
-    return dataclasses.field(default=default, metadata={"meaning": meaning})
-
-
 @dataclass(frozen=True)
 class Recipe(Record):
-    """How a network is trained. `sphynx recipes ls` lists recipes by name; defaults are the paper's for CIFAR-100.
+    """How a network is trained. `sphynx recipes` lists recipes by name; defaults are the paper's for CIFAR-100.
 
     >>> recipe = sphynx.Recipe(epochs=60, batch_size=512, learning_rate=0.2)
     >>> recipe.epochs, recipe.optimizer
@@ -137,7 +133,6 @@ class Recipe(Record):
 
 
 SHELF = Shelf(Recipe, "sphynx.train", "training")
-AUTO = "auto"  # no recipe, but the one that suits the data: `design.request.training_recipe`
 
 
 def load_recipe(name: str, overrides: Mapping[str, Any] | None = None) -> Recipe:

@@ -33,7 +33,7 @@ class TrainResult(Record):
 class TrainSummary(Record):
     """The seeds of one training. Everything else in its JSON follows from them.
 
-    >>> trained = sphynx.train_network("design.json", "digits", "runs/seeds", seeds=2)  # doctest: +SKIP
+    >>> trained = sphynx.train_network("design.json", "digits", out="runs/seeds", seeds=2)  # doctest: +SKIP
     >>> trained.accuracy, trained.accuracy_std  # doctest: +SKIP
     """
 

@@ -8,7 +8,7 @@ out/views.safetensors   a teacher's logits, where the recipe keeps them
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from sphynx.network.fit import require_fit
 from sphynx.network.model import load_model
 from sphynx.network.trained import TrainedNetwork, load_trained
 from sphynx.run.folder import RunFolder
+from sphynx.run.progress import QUIET, Voice
 from sphynx.run.sweep import IN_TURN, Sweep
 from sphynx.space.artifact import MODEL
 from sphynx.space.design import Design
@@ -50,17 +51,15 @@ def train_seeds(job: Job, seeds: int = 1, sweep: Sweep = IN_TURN) -> TrainSummar
     return summary
 
 
-def train_all(
-    jobs: Mapping[str, Job], sweep: Sweep = IN_TURN, tell: Callable[[str], None] = lambda _name: None
-) -> tuple[TrainResult, ...]:
-    """Independent trainings, by their names; `tell` hears of each that begins here. One that is cut off and called
-    again continues."""
+def train_all(jobs: Mapping[str, Job], sweep: Sweep = IN_TURN, voice: Voice = QUIET) -> tuple[TrainResult, ...]:
+    """Independent trainings, by their names; `voice` says each that begins here. One that is cut off and called again
+    continues."""
     if sweep.may_repeat:
         again = {name: dataclasses.replace(job, resume=True) for name, job in jobs.items()}
         return tuple(sweep.map({name: partial(train_unless_finished, job) for name, job in again.items()}))
     results = []
     for name, job in jobs.items():
-        tell(name)
+        voice.say(name, stage="design")
         results.append(train_unless_finished(job))
     return tuple(results)
 

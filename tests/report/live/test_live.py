@@ -113,7 +113,7 @@ def test_a_training_is_watched_from_another_process(tmp_path: Path, warm: Warm) 
     flags = ["--recipe", "smoke", "--epochs", "2", "--batch-size", "256", "--out", "run", "-q"]
     command = [str(warm.programs / "sphynx"), "train", "design.json", "--data", "digits", *flags]
     with subprocess.Popen(command, cwd=tmp_path, env=warm.environment) as train:
-        seen = warm.sphynx("watch", "run", "--every", "0.2", "--wait", "120", "--page", "watch.html", cwd=tmp_path)
+        seen = warm.sphynx("report", "run", "--live", "--every", "0.2", "-o", "watch.html", cwd=tmp_path)
         assert train.wait(240) == 0
     assert seen.returncode == 0, seen.stderr
     assert "epoch 2 of 2" in seen.stdout and "finished" in seen.stdout

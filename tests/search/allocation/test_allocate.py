@@ -6,6 +6,7 @@ from pathlib import Path
 import torch
 
 from sphynx.run.progress import QUIET
+from sphynx.run.work import Work
 from sphynx.search.allocation.allocate import AllocationResult, allocate, allocate_by_gates, with_accuracies
 from sphynx.search.allocation.candidates import allocations, relu_budget
 from sphynx.search.allocation.gates import GateSearch
@@ -22,11 +23,13 @@ RECIPE = load_placement_recipe("smoke", {"epochs": 2, "batch_size": 8, "estimato
 
 def test_gumbel_over_candidates(tmp_path: Path) -> None:
     candidates = allocations(DESIGN, BUDGET, parts=4, randoms=1, seed=0)
-    result = allocate(candidates, data(), RECIPE, BUDGET, tmp_path, voice=QUIET)
+    result = allocate(candidates, data(), RECIPE, BUDGET, tmp_path, Work(voice=QUIET))
     assert {one.name for one in result.allocations} == set(candidates)
     assert abs(sum(one.probability for one in result.allocations) - 1) < 1e-6
     assert load_any_design(tmp_path / "design.json") == candidates[result.best.name]
-    again = allocate(candidates, data(), RECIPE, BUDGET, tmp_path, voice=QUIET)  # continues: nothing is left to do
+    again = allocate(
+        candidates, data(), RECIPE, BUDGET, tmp_path, Work(voice=QUIET)
+    )  # continues: nothing is left to do
     assert again == result
     alone = with_accuracies(result, candidates, lambda design: design.relus / 100, tmp_path)
     kept = AllocationResult.from_json(json.loads((tmp_path / "allocation.json").read_text()))
@@ -34,12 +37,12 @@ def test_gumbel_over_candidates(tmp_path: Path) -> None:
 
 
 def test_gates_end_within_the_budget(tmp_path: Path) -> None:
-    result = allocate_by_gates(DESIGN, data(), RECIPE, BUDGET, tmp_path, factor=3, voice=QUIET)
+    result = allocate_by_gates(DESIGN, data(), RECIPE, BUDGET, tmp_path, Work(voice=QUIET), factor=3)
     found = load_any_design(tmp_path / "design.json")
     assert isinstance(found, StreamDesign) and 0 < found.relus <= 12 and str(found) == result.best.stages
     assert [stage.width for stage in found.stages] == [6, 8]
     assert (
-        allocate_by_gates(DESIGN, data(), RECIPE, BUDGET, tmp_path, factor=3, voice=QUIET).best.stages
+        allocate_by_gates(DESIGN, data(), RECIPE, BUDGET, tmp_path, Work(voice=QUIET), factor=3).best.stages
         == result.best.stages
     )
 

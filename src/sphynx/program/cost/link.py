@@ -76,8 +76,10 @@ def parse_links(text: str) -> list[Link]:
     return [parse_link(word if word in LINKS else f"{word},{next(words, '')}") for word in words]
 
 
-def parse_seconds(text: str) -> float:
-    """`100ms`, `1.5s`."""
+def parse_seconds(text: float | str) -> float:
+    """`100ms`, `1.5s`; a number is seconds already."""
+    if not isinstance(text, str):
+        return text
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(us|ms|s)\s*", text)
     if match is None or float(match[1]) == 0:
         raise InputError(f"{text!r} is not a valid time", remedy="Write it as 100ms or 1.5s.")

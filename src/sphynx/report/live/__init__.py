@@ -1,1 +1,1 @@
-"""Runs as they run: what `sphynx watch` shows in the terminal and on a page."""
+"""Runs as they run: what `sphynx report --live` shows in the terminal and on a page."""

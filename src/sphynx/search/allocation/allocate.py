@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -24,7 +25,8 @@ from sphynx.network.fit import require_fit
 from sphynx.network.stream import StreamNetwork
 from sphynx.record import Record, fingerprint
 from sphynx.run.folder import RunFolder
-from sphynx.run.progress import NORMAL, Voice
+from sphynx.run.sweep import IN_TURN, Sweep
+from sphynx.run.work import HERE, Work
 from sphynx.search.allocation.candidates import Budget, all_channels, with_channels
 from sphynx.search.allocation.gates import GateSearch
 from sphynx.search.epochs import Halves, Pairs, Watch, run_epochs
@@ -60,6 +62,12 @@ class Allocation(Record):
 
 @dataclass(frozen=True)
 class AllocationResult(Record):
+    """The allocations of ReLUs that were tried, and how likely each was to the search at its end.
+
+    >>> found = sphynx.allocate_relus("stream.json", "cifar100", out="runs/allocated")  # doctest: +SKIP
+    >>> found.best.stages, found.best.relus  # doctest: +SKIP
+    """
+
     method: str
     budget: float
     unit: str  # of the budget: ReLUs, or seconds online
@@ -80,13 +88,12 @@ def allocate(
     recipe: PlacementRecipe,
     budget: Budget,
     out: Path,
+    work: Work = HERE,
     *,
     lessons: Lessons | None = None,
-    seed: int = 0,
-    device: torch.device | str = "cpu",
-    voice: Voice = NORMAL,
 ) -> AllocationResult:
     """Which of the candidates, by Algorithm 1; or continues the search in `out`."""
+    seed, device = work.seed, work.device
     recipe, designs = recipe.resolved(device), list(candidates.values())
     lessons = lessons or _halves(data, recipe, seed, device)
     folder, config = _open(out, data, recipe, budget, seed, "gumbel", designs, lessons)
@@ -104,7 +111,7 @@ def allocate(
         list(networks), stem, recipe, steps=recipe.epochs * halves.steps, generator=generator, loss=lessons.loss
     )
     beta_hat, accuracies, minutes = run_candidates(
-        search, halves, generator, folder, config, list(candidates), epochs=recipe.epochs, voice=voice
+        search, halves, generator, folder, config, list(candidates), epochs=recipe.epochs, voice=work.voice
     )
     rows = zip(candidates.items(), beta_hat[-1], accuracies, strict=True)
     found = tuple(
@@ -121,14 +128,13 @@ def allocate_by_gates(
     recipe: PlacementRecipe,
     budget: Budget,
     out: Path,
+    work: Work = HERE,
     *,
     factor: float = 2.0,
     lessons: Lessons | None = None,
-    seed: int = 0,
-    device: torch.device | str = "cpu",
-    voice: Voice = NORMAL,
 ) -> AllocationResult:
     """From `factor` times the design's channels down to the budget."""
+    seed, device = work.seed, work.device
     recipe = recipe.resolved(device)
     lessons = lessons or _halves(data, recipe, seed, device)
     wide = with_channels(design, [round(factor * C) for C in all_channels(design)])
@@ -142,7 +148,7 @@ def allocate_by_gates(
         del epoch, rows
         return {"gates": search.spent().item(), "stages": str(search.allocation())}, False
 
-    watch = Watch(folder, config, "allocate", ("epoch", "loss", "gates"), voice)
+    watch = Watch(folder, config, "allocate", ("epoch", "loss", "gates"), work.voice)
     with fast_convolutions(halves.device):
         rows = run_epochs(search, halves, generator, watch, epochs=recipe.epochs, finish=finish)
     kept = search.allocation()
@@ -159,9 +165,11 @@ def with_accuracies(
     candidates: Mapping[str, StreamDesign],
     train_design: Callable[[StreamDesign], float],
     out: Path,
+    sweep: Sweep = IN_TURN,
 ) -> AllocationResult:
     """Every allocation trained by itself with the trainer that is passed in: what the search is held against."""
-    found = tuple(replace(one, accuracy=train_design(candidates[one.name])) for one in result.allocations)
+    accuracies = sweep.map({one.name: partial(train_design, candidates[one.name]) for one in result.allocations})
+    found = tuple(replace(one, accuracy=score) for one, score in zip(result.allocations, accuracies, strict=True))
     result = replace(result, allocations=found)
     RunFolder(out).write_json(FILE, result.to_json())
     return result

@@ -17,8 +17,8 @@ from sphynx.network.fit import require_fit
 from sphynx.network.widen import widened
 from sphynx.record import Record, fingerprint
 from sphynx.run.folder import RunFolder
-from sphynx.run.progress import NORMAL, Voice
 from sphynx.run.sweep import IN_TURN, Sweep
+from sphynx.run.work import HERE, Work
 from sphynx.search.epochs import Halves
 from sphynx.search.placement.algorithm import PlacementSearch
 from sphynx.search.placement.candidate_run import run_candidates
@@ -35,7 +35,7 @@ FORMAT = "sphynx-placement/1"
 class PlacementResult(Record):
     """The places of the reduce cells that were tried, and how likely each was to the search after every epoch.
 
-    >>> placed = sphynx.place_reduce_cells("design.json", "digits", "runs/placed")  # doctest: +SKIP
+    >>> placed = sphynx.place_reduce_cells("design.json", "digits", out="runs/placed")  # doctest: +SKIP
     >>> placed.best, placed.beta_hat[-1]  # doctest: +SKIP
     """
 
@@ -76,13 +76,10 @@ def place(
     recipe: PlacementRecipe,
     placements: Sequence[Placement],
     out: Path,
-    *,
-    seed: int = 0,
-    device: torch.device | str = "cpu",
-    voice: Voice = NORMAL,
+    work: Work = HERE,
 ) -> PlacementResult:
     """Searches, or continues the search in `out`. The design's own reduce positions play no part."""
-    recipe = recipe.resolved(device)
+    seed, recipe = work.seed, recipe.resolved(work.device)
     require_fit(design, data)
     belongs_to = fingerprint(design.to_json(), data.identity(), recipe.to_json(), [list(p) for p in placements], seed)
     folder = RunFolder(out, belongs_to=belongs_to, data=data.content)
@@ -93,7 +90,7 @@ def place(
         "design": design.to_json(),
         "data": data.identity(),
     }
-    search, halves, generator = prepare_placement(design, data, recipe, placements, seed=seed, device=device)
+    search, halves, generator = prepare_placement(design, data, recipe, placements, seed=seed, device=work.device)
 
     beta_hat, accuracies, minutes = run_candidates(
         search,
@@ -103,7 +100,7 @@ def place(
         config,
         [str(p) for p in placements],
         epochs=recipe.epochs,
-        voice=voice,
+        voice=work.voice,
     )
     result = PlacementResult(tuple(placements), beta_hat, accuracies, minutes=minutes)
     folder.write_json("beta.json", result.to_json())
