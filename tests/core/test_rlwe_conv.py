@@ -105,14 +105,18 @@ def test_what_images_in_one_ciphertext_save() -> None:
         eight.layouts[0].pack(np.zeros((12, 64, 8, 8), np.uint64))
 
 
-@pytest.mark.parametrize(("size", "degree"), [(7, 4096), (14, 1024), (16, 16), (28, 256), (56, 1), (64, 1)])
-def test_weights_of_1x1_maps_lie_in_a_subring(size: int, degree: int) -> None:
-    """Their exponents are multiples of an image's size: what is not a power of two in it remains."""
-    shape = ConvShape.square(5, (size, size), 9, 1)
-    plan = he.plan(PARAMS[32], shape)
+@pytest.mark.parametrize(
+    ("size", "channels", "degree"),
+    [(7, 5, 64), (7, 512, 512), (14, 256, 1024), (16, 64, 16), (28, 128, 256), (56, 64, 1), (64, 8, 1)],
+)
+def test_weights_of_1x1_maps_lie_in_a_subring(size: int, channels: int, degree: int) -> None:
+    """Their exponents are multiples of a channel's coefficients: what is not a power of two in these remains. Rows are
+    filled up where that costs little."""
+    plan = he.plan(PARAMS[32], ConvShape.square(channels, (size, size), 4 * channels, 1))
     assert plan.weight_degree == degree
-    check(32, [shape])
-    assert he.plan(PARAMS[32], ConvShape.square(5, (size, size), 9, 3, padding=1)).weight_degree == 4096
+    for stride in (1, 2):
+        check(32, [ConvShape.square(5, (size, size), 9, 1, stride=stride)])
+    assert he.plan(PARAMS[32], ConvShape.square(channels, (size, size), 9, 3, padding=1)).weight_degree == 4096
 
 
 @settings(max_examples=30, deadline=None)
@@ -235,7 +239,7 @@ def test_noise_bound_counts_every_output_of_a_reply() -> None:
     plan = he.plan(params, ConvShape.square(4, (8, 8), 8, 3, padding=1), channels_per_ciphertext=4)
     weights = np.full((8, 4, 3, 3), 100, np.int32)
     assert plan.outputs_per_reply == 8
-    (bound,) = he.noise_bounds(params, plan, [weights])
+    (bound,) = he.noise_bounds(params, plan, he.WeightNorms.of([weights]))
     assert bound.worst == pytest.approx(21.5 * 100 * 8 * 36 + 2 * 4096 * 21)
 
 

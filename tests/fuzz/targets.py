@@ -124,10 +124,10 @@ def _messages() -> list[bytes]:
     nonce = "0123456789abcdef" * 2
     messages: list[session.Message] = [
         session.Hello(session.SERVICE_VERSION, "ab"),
-        session.Welcome(session.SERVICE_VERSION, "ab", 10, (nonce, nonce), 3),
+        session.Welcome(session.SERVICE_VERSION, "ab", 10, (nonce, nonce), 3, 16),
         session.Prepare(3, "gc", 2, nonce),
         session.Go(nonce, 60.0),
-        session.Stored(nonce),
+        session.Stored((nonce, nonce)),
         session.Infer(nonce, 4),
         session.Agree((nonce,), 3),
         session.Ping(0, 5),

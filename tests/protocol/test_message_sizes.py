@@ -2,6 +2,7 @@
 
 import pytest
 from tests.program.programs import random_weights, small_program
+from tests.service.tiny import wide_program
 
 from sphynx.core.gmw import ReluShape
 from sphynx.errors import SphynxError
@@ -26,10 +27,11 @@ PROGRAM = small_program(ring_bits=52)  # of 143 KB a ciphertext
 @pytest.mark.parametrize("role", ["client", "server"])
 def test_a_batch_that_is_too_large_is_refused_before_anything_is_sent(role: str) -> None:
     channel, _peer = local_pair(timeout_s=0.1)
+    program = wide_program()
     party = (
-        InferenceClient(PROGRAM, channel)
+        InferenceClient(program, channel)
         if role == "client"
-        else InferenceServer(ServerModel(PROGRAM, random_weights(PROGRAM)), channel)
+        else InferenceServer(ServerModel(program, random_weights(program)), channel)
     )
     with pytest.raises(SphynxError, match="one message would have") as refused:
         party.prepare(bytes(16), "gmw", MAX_BATCH)

@@ -44,6 +44,6 @@ def test_what_is_held_is_what_fits() -> None:
     case = random_case(1, 1)
     whole = ServerModel(case.program, case.weights)
     sizes = [rlwe.prepared_bytes(whole.plan.params, conv) for conv in whole.plan.convs.values()]
-    assert sizes == [prepared.bytes for prepared in whole.prepared.values()]
+    assert sizes == [prepared.bytes for prepared in whole.prepared]
     tight = ServerModel(case.program, case.weights, memory_bytes=sizes[0])
-    assert [prepared.bytes for prepared in tight.prepared.values()] == [sizes[0]] + [0] * (len(sizes) - 1)
+    assert [prepared.bytes for prepared in tight.prepared] == [sizes[0]] + [0] * (len(sizes) - 1)

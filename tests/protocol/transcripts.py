@@ -30,7 +30,9 @@ CASES: dict[str, tuple[Backend, Program]] = {
     "gc": ("gc", small_program(ring_bits=44)),
     "gmw": ("gmw", small_program(ring_bits=44)),
     "gates": ("gmw", gated_program()),
+    "groups": ("gmw", small_program(ring_bits=44)),
 }
+TOGETHER = {"groups": 5}  # bundles; otherwise one at a time
 Steps = dict[str, list[str]]  # direction -> "phase section: n messages, n bytes, hash"
 
 
@@ -78,22 +80,22 @@ def _weights(program: Program, prg: Prg) -> dict[str, Array]:
 
 
 def transcript(case: str, threads: int) -> Steps:
-    """Set-up, two bundles, and the inference that spends the second one."""
+    """Set-up, two bundles or groups, and the inference that spends the last one."""
     (backend, program), prg = CASES[case], Prg.fixed_seed_for_tests(b"weights, pixels.")
     model = ServerModel(program, _weights(program, prg), threads=threads)
     pixels = np.frombuffer(random_bytes(prg, IMAGES * program.image.size), np.uint8).reshape(IMAGES, *program.image)
-    served, asked = _Ear(), _Ear()
+    served, asked, ids = _Ear(), _Ear(), [bytes(16)] * TOGETHER.get(case, 1)
 
     def server(channel: Channel) -> None:
         served.listen(channel)
         party = InferenceServer(model, channel, Prg.fixed_seed_for_tests(b"the server's one"))
-        party.infer([party.prepare(bytes(16), backend, IMAGES) for _ in range(2)][1])
+        party.infer([party.prepare_group(ids, backend, IMAGES)[-1] for _ in range(2)][1])
 
     def client(channel: Channel) -> None:
         asked.listen(channel)
         seed = Prg.fixed_seed_for_tests(b"the client's one")
         party = InferenceClient(program, channel, seed, threads=threads)
-        party.infer([party.prepare(bytes(16), backend, IMAGES) for _ in range(2)][1], pixels)
+        party.infer([party.prepare_group(ids, backend, IMAGES)[-1] for _ in range(2)][1], pixels)
 
     run_parties(server, client)
     return {"client -> server": asked.steps(), "server -> client": served.steps()}

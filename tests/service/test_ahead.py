@@ -93,11 +93,11 @@ class Filled:
     """A client that counts; the first bundle fails, by an error of the operating system. It never hangs up."""
 
     def __init__(self) -> None:
-        self.ready_ahead, self.asked, self.closed = 0, 0, False
+        self.ready_ahead, self.pools, self.closed = 0, list[int](), False
 
-    def prepare_ahead(self) -> None:
-        self.asked += 1
-        if self.asked == 1:
+    def prepare_ahead(self, pool: int = 1) -> None:
+        self.pools.append(pool)
+        if len(self.pools) == 1:
             raise OSError("no space left")
         self.ready_ahead += 1
 
@@ -113,7 +113,7 @@ def test_refilling_outlives_errors_and_tells_them() -> None:
     refill = Refill(client, AHEAD, urgent=Urgent(), warn=told.append)
     eventually(lambda: client.ready_ahead == AHEAD)
     refill.close()
-    assert client.closed and client.asked == AHEAD + 1
+    assert client.closed and client.pools == [AHEAD, 1, AHEAD, AHEAD]  # one alone after a failure
     assert told == ["bundles are not made ahead now: no space left"]
 
 

@@ -93,7 +93,7 @@ class Busy:
     def __init__(self, *, connects: bool) -> None:
         self.connects, self.begun, self.let_go, self.closed = connects, threading.Event(), threading.Event(), False
 
-    def prepare_ahead(self) -> None:
+    def prepare_ahead(self, pool: int = 1) -> None:  # noqa: ARG002  # as the protocol has it
         self.begun.set()
         self.let_go.wait()
         raise ConnectionLostError("the connection is lost", where="connection", remedy="Connect again.")

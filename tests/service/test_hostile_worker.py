@@ -152,9 +152,9 @@ def test_limits_are_the_owner_s(worker: TakenOver) -> None:
     worker.call("hello", holder="a")
     first, second = some_entry(), some_entry()
     for entry in (first, second):
-        worker.call("ledger.reserve", entry=entry, most=10**6, hourly=None)
+        worker.call("ledger.reserve", entries=[entry], most=10**6, hourly=None)
     with pytest.raises(BundleRefusedError, match="may keep 2 bundles"):
-        worker.call("ledger.reserve", entry=some_entry(), most=10**6, hourly=None)
+        worker.call("ledger.reserve", entries=[some_entry()], most=10**6, hourly=None)
     assert worker.call("offline.try_take", holder=OWNER)
     with pytest.raises(SphynxError, match="busy"):
         worker.call("offline.take", holder=OWNER, wait_s=10**6)  # waits as long as the owner does: 0.01 s
@@ -176,13 +176,19 @@ def test_what_was_burned_stays_burned(worker: TakenOver) -> None:
     """Try every call that the owner answers, in any order."""
     worker.call("hello", holder="a")
     entry = some_entry()
-    ready = {"bundle_id": entry.bundle_id, "size_bytes": 1, "offline_seconds": 0.0, "offline_bytes": 0, "keep": False}
+    ready = {
+        "bundle_ids": [entry.bundle_id],
+        "size_bytes": 1,
+        "offline_seconds": 0.0,
+        "offline_bytes": 0,
+        "keep": False,
+    }
     burn = {"bundle_id": entry.bundle_id, "owner": OWNER, "program": entry.program, "hourly": None, "number": None}
-    worker.call("ledger.reserve", entry=entry, most=None, hourly=None)
+    worker.call("ledger.reserve", entries=[entry], most=None, hourly=None)
     worker.call("ledger.make_ready", **ready)
     assert worker.call("ledger.burn", **burn) == 1
     again: tuple[tuple[str, dict[str, Any]], ...] = (
-        ("ledger.reserve", {"entry": entry, "most": None, "hourly": None}),
+        ("ledger.reserve", {"entries": [entry], "most": None, "hourly": None}),
         ("ledger.make_ready", ready),
         ("ledger.discard", {"bundle_ids": [entry.bundle_id]}),
         ("ledger.fall_in", {"owner": OWNER, "program": entry.program, "burned": 0}),

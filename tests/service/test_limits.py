@@ -82,7 +82,7 @@ def test_no_more_bundles_for_a_client_than_the_server_can_name() -> None:
     with pytest.raises(InputError, match="bundles_per_client = 257: must be at most 256"):
         Limits(bundles_per_client=most.bundles_per_client + 1)
     ids = tuple(f"{number:032x}" for number in range(most.bundles_per_client))
-    welcome = session.Welcome(session.SERVICE_VERSION, "ab" * 32, 10, ids, session.MAX_BURNS - 1)
+    welcome = session.Welcome(session.SERVICE_VERSION, "ab" * 32, 10, ids, session.MAX_BURNS - 1, len(ids))
     text = json.dumps({"kind": "welcome", **asdict(welcome)}).encode()
     assert len(text) <= session.MAX_MESSAGE_BYTES and session.parse(text) == welcome
 
@@ -175,7 +175,7 @@ def test_an_unforeseen_error_ends_one_conversation_and_says_nothing_of_values(
             def fail(*_: object) -> None:
                 raise ValueError("share 123456789")
 
-            patch.setattr(InferenceServer, "prepare", fail)
+            patch.setattr(InferenceServer, "prepare_group", fail)
             with pytest.raises(PeerGaveUpError, match="the server failed"):
                 client.prepare(1, backend="gmw")
         with client:

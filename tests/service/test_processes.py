@@ -188,7 +188,7 @@ def test_shared_weights_are_those_of_the_model_and_of_no_other(tmp_path: Path) -
         own, other = bytearray(model.prepared_bytes), bytearray(model.prepared_bytes)
         for into, one in ((own, model), (other, read)):
             at = 0
-            for prepared in one.prepared.values():
+            for prepared in one.prepared:
                 at = prepared.copy_values(into, at)
         assert own == other and any(own)
         with pytest.raises(PermissionError):

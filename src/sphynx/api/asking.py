@@ -59,10 +59,11 @@ class Client:
         """`server` is HOST:PORT, or several of them as a list or with commas; keywords are those of `ClientSettings`.
 
         `keys` is the folder that `sphynx keys issue NAME --client` made, which also takes the bundles unless `state`
-        names another. `program` insists on the one with this hash, or with these first digits of it. `ahead` bundles
-        are kept ready from the first call on, by a thread with a connection of its own, with what both sides have to
-        spare. `backend` is how ReLUs run, unless a call says it: gc, gmw, or auto, which uses what is ready and
-        prepares for the faster one. `wait_s` is how long ports that refuse are tried again: it may be just starting.
+        names another. `program` insists on the one with this hash, or with these first digits of it. At least `ahead`
+        bundles are kept ready from the first call on, made in groups where `ahead` is not much less than one, by a
+        thread with a connection of its own, with what both sides have to spare. `backend` is how ReLUs run, unless a
+        call says it: gc, gmw, or auto, which uses what is ready and prepares for the faster one. `wait_s` is how long
+        ports that refuse are tried again: it may be just starting.
         """
         self._servers, self._settings, self._urgent = server, settings, Urgent()
         keys = Path(settings.keys)
@@ -114,9 +115,14 @@ class Client:
         choice = self._choice(backend)
         return self._ask(lambda connection: connection.prepare(count, backend=choice, done=done))
 
-    def prepare_ahead(self) -> None:
-        """Makes one bundle that nobody waits for, when the server has cores to spare. `Client(ahead=N)` calls this."""
-        self._ask(lambda connection: connection.prepare(1, backend=self._settings.backend, ahead=True))
+    def prepare_ahead(self, pool: int = 1) -> None:
+        """Makes bundles that nobody waits for, when the server has cores to spare: one, or a group where at least
+        `pool` shall be ready. `Client(ahead=N)` calls this."""
+        self._ask(
+            lambda connection: connection.prepare(
+                connection.refill_count(pool), backend=self._settings.backend, ahead=True
+            )
+        )
 
     def warm(self, *, backend: BackendChoice | None = None) -> None:
         """Load the next bundle into memory, so that the next inference with this `backend` is as quick as it can be."""

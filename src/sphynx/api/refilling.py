@@ -28,7 +28,7 @@ class Filled(Protocol):
 
     @property
     def ready_ahead(self) -> int: ...
-    def prepare_ahead(self) -> None: ...
+    def prepare_ahead(self, pool: int = 1) -> None: ...
     def close(self) -> None: ...
     def _hang_up(self) -> bool: ...
 
@@ -54,7 +54,7 @@ class Refill:
             self._worker.join()
 
     def _work(self) -> None:
-        pause_s, not_before_s, back_off_s, told = 0.0, 0.0, LOOK_S, ""
+        pause_s, not_before_s, back_off_s, told, has_failed = 0.0, 0.0, LOOK_S, "", False
         try:
             while not self._over.wait(pause_s):
                 pause_s = LOOK_S
@@ -63,13 +63,14 @@ class Refill:
                         continue
                     if self._client.ready_ahead < self._count:
                         with on_one_core():
-                            self._client.prepare_ahead()
+                            # After a failure one alone, for which there may be room where a group has none.
+                            self._client.prepare_ahead(1 if has_failed else self._count)
                         pause_s = 0.0
-                    back_off_s, told = LOOK_S, ""
+                    back_off_s, told, has_failed = LOOK_S, told if has_failed else "", False
                 except Exception as error:  # a full disk, a lost server: questions go on without bundles made ahead
                     if self._over.is_set():
                         return
-                    not_before_s = time.monotonic() + back_off_s
+                    has_failed, not_before_s = True, time.monotonic() + back_off_s
                     back_off_s = min(2 * back_off_s, LONGEST_PAUSE_S)
                     if str(error) != told:
                         told = str(error)

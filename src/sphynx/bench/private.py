@@ -19,7 +19,7 @@ from sphynx.program.backends import Backend
 from sphynx.program.cost.link import Link
 from sphynx.program.files import load_program
 from sphynx.protocol.channel import HEADER_BYTES, Section
-from sphynx.protocol.linear_plan import plan_program
+from sphynx.protocol.linear_plan import plan_images
 
 
 class Timed(NamedTuple):
@@ -64,14 +64,14 @@ def _row(model: Model, backend: Backend, link: str, transport: str, batch: int, 
     plaintext = median_time([one.plaintext for one in passes if one.plaintext])
     server, client = joined([one.server for one in passes]), joined([one.client for one in passes])
     program = load_program(model.folder)
-    plan = plan_program(program)
+    plan = plan_images(program, batch)
     online = [phase.seconds for phase in client.online]
     offline = [
         max(ours.end_s, theirs.end_s) - min(ours.start_s, theirs.start_s)
         for ours, theirs in zip(client.offline, server.offline, strict=True)
     ]
-    he_messages = [plan.upload_bytes(upload, batch) for upload in plan.distinct_uploads]
-    he_messages += [plan.reply_bytes(name, batch) for name in plan.convs]
+    he_messages = [plan.upload_bytes(upload, plan.whole(batch)) for upload in plan.distinct_uploads]
+    he_messages += [plan.reply_bytes(name, plan.whole(batch)) for name in plan.convs]
     online_traffic, offline_traffic = client.online[-1].record.total(), client.offline[-1].record.total()
     offline_s, online_s = statistics.median(offline), statistics.median(online)
     offline_cpu_s, online_cpu_s = (

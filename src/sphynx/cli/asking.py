@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     Picture = tuple[Path, NDArray[np.uint8]]
 
 Done = TypeVar("Done")
-PORTION = 8  # images at a time, however many there are: half of the bundles that a server keeps for a client by default
+PORTION = 8  # images at a time, however many there are: half of a group of bundles, which is less work already
 
 
 class Asking:

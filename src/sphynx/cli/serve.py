@@ -27,7 +27,7 @@ def serve(
 
       sphynx serve sphynx-cifar100-25k --keys keys/server
 
-      sphynx serve compiled/digits --keys keys/server --listen 0.0.0.0:7443 --workers 8 --quota 100G --pool 32
+      sphynx serve compiled/digits --keys keys/server --listen 0.0.0.0:7443 --workers 8 --quota 100G --pool 64
 
       sphynx serve compiled/digits --keys keys/server --processes 8
     """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 
 from sphynx.core.conv_shape import ConvShape
@@ -10,7 +10,8 @@ from sphynx.core.packing import ConvPlan, InputLayout
 from sphynx.errors import InputError
 
 # Rough costs on one Neoverse-N1 core and a 1 Gbit/s link. They only steer the choice of layouts, never a result.
-_PRODUCT_SECONDS = 12e-6
+_PRODUCT_SECONDS = 8e-6
+_WEIGHT_SECONDS = 4e-6  # to read a prepared polynomial of the ring's degree
 _UPLOAD_SECONDS = 300e-6
 _REPLY_SECONDS = 550e-6
 _SECONDS_PER_BYTE = 8e-9
@@ -28,7 +29,7 @@ def answer_seconds(plan: ConvPlan, reply_bytes: int) -> float:
     used = plan.outputs_per_reply * plan.tile_height * plan.tile_width
     used_bytes = plan.replies * used * reply_bytes / plan.n
     return (
-        plan.products * _PRODUCT_SECONDS
+        plan.products * (_PRODUCT_SECONDS + _WEIGHT_SECONDS * plan.weight_degree / (plan.n * plan.interleaved))
         + plan.replies * (_REPLY_SECONDS + reply_bytes * _SECONDS_PER_BYTE)
         + used_bytes * _SECONDS_PER_BYTE
     )
@@ -60,24 +61,33 @@ def plan_convolutions(
     geometry = _Geometry.whole(shapes, min_rows, min_row_pitch)
     if geometry.block > n:
         geometry = _best_tiles(n, shapes, min_rows, min_row_pitch)
-    slots = n // geometry.block
+    geometries = [geometry]
+    if channels_per_ciphertext is None and not geometry.halo and all(map(_reads_one_place, shapes)):
+        geometries += [wider for wider in geometry.in_subrings() if wider.block <= n]
     best: tuple[float, ConvPlan] | None = None
-    candidates = channel_counts(slots) if channels_per_ciphertext is None else [channels_per_ciphertext]
-    for per_ciphertext in candidates:
-        if not 1 <= per_ciphertext <= slots:
-            raise InputError(
-                f"{per_ciphertext} channels of {geometry.block} coefficients do not fit a ciphertext of {n}",
-                where="channels_per_ciphertext",
-                remedy=f"Use at most {slots}.",
-            )
-        layouts = tuple(_layout(n, shape, geometry, per_ciphertext, all_phases, interleaved) for shape in shapes)
-        outputs = min(slots // per_ciphertext, out.out_channels)
-        plan = ConvPlan(shapes, layouts, outputs, geometry.tile_height, geometry.tile_width)
-        seconds = answer_seconds(plan, reply_bytes) + upload_seconds(plan.uploads, upload_bytes)
-        if best is None or seconds < best[0]:
-            best = (seconds, plan)
+    for geometry in geometries:
+        slots = n // geometry.block
+        candidates = channel_counts(slots) if channels_per_ciphertext is None else [channels_per_ciphertext]
+        for per_ciphertext in candidates:
+            if not 1 <= per_ciphertext <= slots:
+                raise InputError(
+                    f"{per_ciphertext} channels of {geometry.block} coefficients do not fit a ciphertext of {n}",
+                    where="channels_per_ciphertext",
+                    remedy=f"Use at most {slots}.",
+                )
+            layouts = tuple(_layout(n, shape, geometry, per_ciphertext, all_phases, interleaved) for shape in shapes)
+            outputs = min(slots // per_ciphertext, out.out_channels)
+            plan = ConvPlan(shapes, layouts, outputs, geometry.tile_height, geometry.tile_width)
+            seconds = answer_seconds(plan, reply_bytes) + upload_seconds(plan.uploads, upload_bytes)
+            if best is None or seconds < best[0]:
+                best = (seconds, plan)
     assert best is not None
     return best[1]
+
+
+def _reads_one_place(shape: ConvShape) -> bool:
+    """Tell whether each output reads one element of a channel, at its own place: a 1x1 map without padding."""
+    return all(shift == 0 for shift, _ in (*shape.row_taps(), *shape.column_taps()))
 
 
 def _check_same_output(shapes: tuple[ConvShape, ...]) -> None:
@@ -104,6 +114,11 @@ class _Geometry:
     @property
     def block(self) -> int:
         return self.row_pitch * self.rows
+
+    def in_subrings(self) -> list[_Geometry]:
+        """With a pitch, and a number of rows, that are powers of two: so that weights lie in a subring."""
+        pitch, rows = (1 << (size - 1).bit_length() for size in (self.row_pitch, self.rows))
+        return [replace(self, row_pitch=pitch), replace(self, row_pitch=pitch, rows=rows)]
 
     @classmethod
     def whole(cls, shapes: tuple[ConvShape, ...], min_rows: int, min_row_pitch: int) -> _Geometry:

@@ -41,16 +41,25 @@ class NoiseBound:
     log2_off_by_one: float
 
 
-def noise_bounds(params: Params, conv_plan: ConvPlan, weights: Sequence[NDArray[Any]]) -> list[NoiseBound]:
+@dataclass(frozen=True)
+class WeightNorms:
+    """The sums of |w| and w^2 of each output channel, over all convolutions that are summed into it."""
+
+    l1: NDArray[np.float64]
+    l2_squared: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, weights: Sequence[NDArray[Any]]) -> WeightNorms:
+        flat = [weight.reshape(len(weight), -1).astype(np.float64) for weight in weights]
+        l1 = np.sum([np.abs(each).sum(axis=1) for each in flat], axis=0)
+        return cls(l1, np.sum([np.einsum("oi,oi->o", each, each) for each in flat], axis=0))
+
+
+def noise_bounds(params: Params, conv_plan: ConvPlan, norms: WeightNorms) -> list[NoiseBound]:
     """Bound the noise of each reply, alike for all tiles. Each weight of a reply adds noise to all its coefficients."""
-    out = conv_plan.shapes[0].out_channels
-    starts = np.arange(0, out, conv_plan.outputs_per_reply)
-    l1, l2_squared = np.zeros(len(starts)), np.zeros(len(starts))
-    for weight in weights:
-        flat = weight.reshape(out, -1).astype(np.float64)
-        l1 += np.add.reduceat(np.abs(flat).sum(axis=1), starts)
-        l2_squared += np.add.reduceat((flat**2).sum(axis=1), starts)
-    return [NoiseBound(*params.noise(*sums)) for sums in zip(l1.tolist(), l2_squared.tolist(), strict=True)]
+    starts = np.arange(0, conv_plan.shapes[0].out_channels, conv_plan.outputs_per_reply)
+    l1, l2_squared = (np.add.reduceat(norm, starts).tolist() for norm in (norms.l1, norms.l2_squared))
+    return [NoiseBound(*params.noise(*sums)) for sums in zip(l1, l2_squared, strict=True)]
 
 
 def plan(

@@ -16,15 +16,18 @@ sphynx.program.interpret, without the server seeing the image or the client the 
                           ...one exchange for each activation...
                    logits = shares added   <--- its share of logits ---
 
-Each party's half of a bundle is spent by one inference; whoever drives these classes burns it before `infer`. For every
-bundle the secrets come from a new generator, which the operating system seeds; a given one serves all, in tests.
+Each party's half of a bundle is spent by one inference; whoever drives these classes burns it before `infer`. Bundles
+can be prepared as a group: the images of all of them go through the linear maps at once, where they share ciphertexts
+(`linear_plan.py`); then each gets ReLU material of its own, and nothing else in them is shared. For every group the
+secrets come from a new generator, which the operating system seeds; a given one serves all, in tests.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,7 +60,7 @@ from sphynx.protocol.linear import (
     ring_mask,
     upload_masks,
 )
-from sphynx.protocol.linear_plan import plan_program
+from sphynx.protocol.linear_plan import plan_images, plan_program
 from sphynx.protocol.message_sizes import check_messages
 from sphynx.protocol.ots import ClientOts, ServerOts, set_up_client, set_up_server
 from sphynx.protocol.relu import Arrays
@@ -74,18 +77,25 @@ class InferenceServer:
         self._session: tuple[rlwe.LinearServer, ServerOts] | None = None
 
     def prepare(self, bundle_id: bytes, backend: Backend, batch: int = 1) -> Bundle:
-        model, channel = self._model, self._channel
-        bundle = Bundle(bundle_id, model.program.content_hash, "server", backend, batch, {})
+        return self.prepare_group([bundle_id], backend, batch)[0]
+
+    def prepare_group(self, bundle_ids: Sequence[bytes], backend: Backend, batch: int = 1) -> list[Bundle]:
+        """Prepare bundles of `batch` images each, all or none."""
+        model, channel, images = self._model, self._channel, len(bundle_ids) * batch
         layers = activation_layers(model.program, batch)
-        check_messages(model.plan, layers, backend, batch)
+        check_messages(plan_images(model.program, images), layers, backend, images)
         keys, ots = self._session = self._session or self._set_up(self._prg or Prg())
         prg = self._prg or Prg()
         keys, ots = keys.drawing_from(prg), replace(ots, prg=prg)
-        ots.down.bind(_identify(bundle))
-        for name, share in answer_masks(channel, model, keys, batch).items():
-            bundle.arrays[_share_name(name)] = share
-        bundle.arrays.update(_name_materials(prepare_server(channel, ots, backend, layers)))
-        return bundle
+        shares = answer_masks(channel, model, keys, images)
+        bundles = []
+        for bundle_id, own in zip(bundle_ids, _places(batch, images), strict=True):
+            bundle = Bundle(bundle_id, model.program.content_hash, "server", backend, batch, {})
+            ots.down.bind(_identify(bundle))
+            bundle.arrays.update({_share_name(name): _own_copy(share, own) for name, share in shares.items()})
+            bundle.arrays.update(_name_materials(prepare_server(channel, ots, backend, layers)))
+            bundles.append(bundle)
+        return bundles
 
     def infer(self, bundle: Bundle) -> None:
         model, channel, program = self._model, self._channel, self._model.program
@@ -137,24 +147,32 @@ class InferenceClient:
         self._session: tuple[rlwe.LinearClient, ClientOts] | None = None
 
     def prepare(self, bundle_id: bytes, backend: Backend, batch: int = 1) -> Bundle:
-        program, channel = self._program, self._channel
-        bundle = Bundle(bundle_id, program.content_hash, "client", backend, batch, {})
-        layers = activation_layers(program, batch)
-        check_messages(plan_program(program), layers, backend, batch)
+        return self.prepare_group([bundle_id], backend, batch)[0]
+
+    def prepare_group(self, bundle_ids: Sequence[bytes], backend: Backend, batch: int = 1) -> list[Bundle]:
+        """Prepare bundles of `batch` images each, all or none."""
+        program, channel, images = self._program, self._channel, len(bundle_ids) * batch
+        layers, plan = activation_layers(program, batch), plan_images(program, images)
+        check_messages(plan, layers, backend, images)
         keys, ots = self._session = self._session or self._set_up(self._prg or Prg())
         prg = self._prg or Prg()
         keys, ots = keys.drawing_from(prg), replace(ots, prg=prg)
-        ots.down.bind(_identify(bundle))
-        masks = {name: draw_mask(prg, program, name, batch) for name in _masked_tensors(program)}
-        tensors = MaskedTensors(program, masks)
-        upload_masks(channel, plan_program(program), keys, tensors, batch)
-        shares = {step.name: entering(step, tensors) for step in program.activations}
-        materials = prepare_client(channel, ots, backend, layers, shares, masks)
-        bundle.arrays.update({_mask_name(name): mask for name, mask in masks.items()})
-        bundle.arrays.update({_share_name(name): share for name, share in shares.items()})
-        bundle.arrays[_share_name(program.logits.name)] = tensors[program.logits.name]
-        bundle.arrays.update(_name_materials(materials))
-        return bundle
+        drawn = {name: draw_mask(prg, program, name, images) for name in _masked_tensors(program)}
+        tensors = MaskedTensors(program, {name: _filled(mask, plan.whole(images)) for name, mask in drawn.items()})
+        upload_masks(channel, plan, keys, tensors, plan.whole(images))
+        bundles = []
+        for bundle_id, own in zip(bundle_ids, _places(batch, images), strict=True):
+            bundle = Bundle(bundle_id, program.content_hash, "client", backend, batch, {})
+            ots.down.bind(_identify(bundle))
+            masks = {name: _own_copy(mask, own) for name, mask in drawn.items()}
+            shares = {step.name: entering(step, _Own(tensors, own)) for step in program.activations}
+            materials = prepare_client(channel, ots, backend, layers, shares, masks)
+            bundle.arrays.update({_mask_name(name): mask for name, mask in masks.items()})
+            bundle.arrays.update({_share_name(name): share for name, share in shares.items()})
+            bundle.arrays[_share_name(program.logits.name)] = _own_copy(tensors[program.logits.name], own)
+            bundle.arrays.update(_name_materials(materials))
+            bundles.append(bundle)
+        return bundles
 
     def infer(self, bundle: Bundle, pixels: NDArray[np.uint8]) -> NDArray[np.int64]:
         """uint8 (batch, channels, height, width) to the integer logits, (batch, classes)."""
@@ -189,6 +207,36 @@ class InferenceClient:
             channel.send(keys.public_key())
         with channel.section("setup", "ots"):
             return keys, set_up_client(channel, prg)
+
+
+def _places(batch: int, images: int) -> Iterator[slice]:
+    """The images of each bundle among all of a group."""
+    return (slice(first, first + batch) for first in range(0, images, batch))
+
+
+def _own_copy(tensor: NDArray[Any], own: slice) -> NDArray[Any]:
+    """A view would keep the group's whole tensor in memory as long as one of its bundles."""
+    return tensor if own.stop - own.start == len(tensor) else tensor[own].copy()
+
+
+def _filled(mask: Words, images: int) -> Words:
+    """Zeros in the places of images that are not there: nobody uses what comes of them."""
+    return (
+        mask
+        if len(mask) == images
+        else np.concatenate([mask, np.zeros((images - len(mask), *mask.shape[1:]), np.uint64)])
+    )
+
+
+@dataclass(frozen=True)
+class _Own:
+    """A bundle's shares among those of a group."""
+
+    tensors: MaskedTensors
+    own: slice
+
+    def __getitem__(self, name: str) -> Words:
+        return _own_copy(self.tensors[name], self.own)
 
 
 def _linear_after(program: Program) -> dict[str, list[Linear | PublicMap]]:

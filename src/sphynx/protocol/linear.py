@@ -5,14 +5,18 @@
     online     the server computes W (x - r) + s + bias on its share; the client computes nothing and sends nothing
 
 The client's share of a map is what it decrypted: it is known before the inference, so a map that reads the result of
-another needs no more than a further upload. All images of a batch go through one message. docs/rlwe.md has the noise
-and simulation arguments; fresh encryptions of zero and uniform masks of replies are made inside the compiled core.
+another needs no more than a further upload. All images of a batch, and of a group of bundles, go through one message;
+where there are enough of them they share ciphertexts (linear_plan.py). docs/rlwe.md has the noise and simulation
+arguments; fresh encryptions of zero and uniform masks of replies are made inside the compiled core.
 """
 
 from __future__ import annotations
 
+import threading
 from collections import deque
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -25,15 +29,24 @@ from sphynx.program.combine import combined
 from sphynx.program.convolve import Array
 from sphynx.program.ir import INPUT, Combine, Linear, Pool, Program, PublicMap
 from sphynx.protocol.channel import Channel
-from sphynx.protocol.linear_plan import ProgramPlan, Upload, plan_program
+from sphynx.protocol.linear_plan import ProgramPlan, Upload, plan_group, plan_images, plan_program
 from sphynx.protocol.off_by_one import require_rare
 
 Words = NDArray[np.uint64]
 Ring = NDArray[Any]  # uint32 or uint64, whichever is the narrower that holds the ring; bits above it mean nothing
 
 
+@dataclass(frozen=True)
+class PreparedMaps:
+    """The weights of all linear maps as one plan has them."""
+
+    plan: ProgramPlan
+    convs: Mapping[str, rlwe.PreparedConv]
+
+
 class ServerModel:
-    """The server's weights in the two forms that it computes with. Read-only: all connections of a process share it."""
+    """The server's weights in the two forms that it computes with. All connections of a process share it: what they may
+    change is that weights for groups are prepared, when the first group comes."""
 
     def __init__(
         self,
@@ -46,29 +59,25 @@ class ServerModel:
     ) -> None:
         """`prepared_values` are those of an equal model, map after map (`shared_weights.py`): nothing is prepared.
 
-        Prepared weights take up to `memory_bytes`, the maps in order as far as they fit; those of the other maps are
-        transformed whenever they are needed, 16 MB at a time.
+        Prepared weights take up to `memory_bytes`, the maps in order as far as they fit, for an image alone and then
+        for groups; those of the other maps are transformed whenever they are needed, 16 MB at a time.
         """
         require_rare(program, weights)
         self.program = program
         self.plan = plan_program(program)
         self.dtype = ring_dtype(program.ring_bits)
         self.threads = threads
-        self.prepared: dict[str, rlwe.PreparedConv] = {}
         self.biases: dict[str, Ring] = {}
+        self._weights, self._memory_bytes = weights, memory_bytes
         self._ring_convs: dict[str, list[RingConv]] = {}
-        at = 0
+        self._preparing = threading.Lock()
+        self._prepared: list[rlwe.PreparedConv] = []  # all, in the order of their values
+        self._alone = self._prepare(self.plan, prepared_values)
+        self._together = None if prepared_values is None else self._prepare(plan_group(program), prepared_values)
         for step in program.linears:
-            conv = self.plan.convs[step.name]
-            factors = [weights[step.weight_name(number)].astype(np.int32) for number in range(len(step.terms))]
-            values = None if prepared_values is None else prepared_values[at:]
-            held = memory_bytes is None or 4 * at + rlwe.prepared_bytes(self.plan.params, conv) <= memory_bytes
-            self.prepared[step.name] = rlwe.PreparedConv(
-                self.plan.params, conv, factors, threads, values=values, held=held
-            )
-            at += self.prepared[step.name].bytes // 4
             self._ring_convs[step.name] = [
-                RingConv(shape, program.ring_bits, factor) for shape, factor in zip(conv.shapes, factors, strict=True)
+                RingConv(shape, program.ring_bits, factor)
+                for shape, factor in zip(self.plan.convs[step.name].shapes, self._factors(step), strict=True)
             ]
             bias = weights[step.bias_name].astype(np.int64).view(np.uint64)
             self.biases[step.name] = (bias & ring_mask(program)).astype(self.dtype)
@@ -78,10 +87,51 @@ class ServerModel:
             if isinstance(step, Combine) and step.constants
         }
 
+    def maps_for(self, images: int) -> PreparedMaps:
+        """The weights for so many images at once, as `plan_images` plans them."""
+        is_alone = plan_images(self.program, images) is self.plan
+        return self._alone if is_alone else self.maps_for_groups()
+
+    def maps_for_groups(self) -> PreparedMaps:
+        with self._preparing:
+            if self._together is None:
+                self._together = self._prepare(plan_group(self.program), None)
+            return self._together
+
+    @property
+    def prepared(self) -> Sequence[rlwe.PreparedConv]:
+        """The weights as RLWE plaintexts that were prepared so far."""
+        return tuple(self._prepared)
+
     @property
     def prepared_bytes(self) -> int:
         """Memory of the weights as RLWE plaintexts, by far the largest part."""
-        return sum(conv.bytes for conv in self.prepared.values())
+        return sum(conv.bytes for conv in self._prepared)
+
+    def _prepare(self, plan: ProgramPlan, values: NDArray[np.int32] | None) -> PreparedMaps:
+        """Prepare what is not there yet: a map that packs one image at a time is the same for groups."""
+        convs: dict[str, rlwe.PreparedConv] = {}
+        known = {} if plan is self.plan else self._alone.convs
+        for step in self.program.linears:
+            conv = plan.convs[step.name]
+            if step.name in known and known[step.name].plan == conv:
+                convs[step.name] = known[step.name]
+                continue
+            at = self.prepared_bytes
+            limit_bytes = inf if self._memory_bytes is None else self._memory_bytes
+            convs[step.name] = rlwe.PreparedConv(
+                plan.params,
+                conv,
+                self._factors(step),
+                self.threads,
+                values=None if values is None else values[at // 4 :],
+                held=at + rlwe.prepared_bytes(plan.params, conv) <= limit_bytes,
+            )
+            self._prepared.append(convs[step.name])
+        return PreparedMaps(plan, convs)
+
+    def _factors(self, step: Linear) -> list[NDArray[np.int32]]:
+        return [self._weights[step.weight_name(number)].astype(np.int32) for number in range(len(step.terms))]
 
     def add_term(self, step: Linear, number: int, source: Ring, total: Ring, threads: int) -> None:
         """Adds a term of a map on the server's share of its source; both (images, channels, height, width)."""
@@ -181,22 +231,23 @@ def _sums_by_differences(share: Ring, axis: int, windows: Sequence[tuple[int, in
 
 def answer_masks(channel: Channel, model: ServerModel, server: rlwe.LinearServer, images: int) -> dict[str, Ring]:
     """The server's half of the offline phase: for each linear map its share s + bias."""
-    plan, shares = model.plan, {}
+    maps = model.maps_for(images)
+    plan, whole, shares = maps.plan, maps.plan.whole(images), {}
     parsed: dict[Upload, list[rlwe.Ciphertexts]] = {}
     grouped = {u for name, uploads in plan.uploads.items() if plan.convs[name].is_grouped for u in uploads}
     uses = _use_counts(plan)
     for item in plan.schedule:
         if isinstance(item, Upload):
             with channel.section("offline", upload_section(item)):
-                wire = bytes(channel.receive(plan.upload_bytes(item, images)))
-                parsed[item] = _parse(server, item, wire, images, apart=item in grouped)
+                wire = bytes(channel.receive(plan.upload_bytes(item, whole)))
+                parsed[item] = _parse(server, item, wire, whole, apart=item in grouped)
             continue
         with channel.section("offline", item):
             uploads = plan.uploads[item]
             inputs = [ciphertexts for upload in uploads for ciphertexts in parsed[upload]]
-            reply, share = server.reply(model.prepared[item], inputs, images)
+            reply, share = server.reply(maps.convs[item], inputs, whole)
             channel.send(reply)
-            shares[item] = share.astype(model.dtype) + model.biases[item]
+            shares[item] = share[:images].astype(model.dtype) + model.biases[item]
         for upload in set(uploads):
             uses[upload] -= 1
             if not uses[upload]:

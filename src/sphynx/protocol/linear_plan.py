@@ -5,12 +5,17 @@ A term that is shifted left by s is computed as W (2^s r): the client encrypts r
 An upload is therefore a tensor, a shift and a layout, and maps that read one tensor alike share it. Layouts are chosen
 for the program as a whole, by the rough costs of sphynx.core.packing_plan. No weights enter: both parties compute the
 same plan.
+
+Images that are prepared at once may share ciphertexts (`InputLayout.interleaved`), which most ciphertexts of one image
+alone leave nearly empty. How many do is each map's own choice: it costs a map with few channels more products. So a
+program has two plans, one for an image alone and one for a group of images, as many as the map has that shares most.
 """
 
 from __future__ import annotations
 
 import atexit
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
@@ -23,6 +28,10 @@ from sphynx.program.cost.cost import conv_shape
 from sphynx.program.ir import Program
 
 _SWEEPS = 4
+MOST_INTERLEAVED = 16  # images
+MOST_GROUP_ELEMENTS = (
+    1 << 22
+)  # of all tensors of a group, together: their masks, shares and material are in memory at once
 
 
 @dataclass(frozen=True)
@@ -50,14 +59,25 @@ class ProgramPlan:
         return tuple(item for item in self.schedule if isinstance(item, Upload))
 
     @cached_property
+    def images(self) -> int:
+        """How many images go through it at once, or a multiple of them."""
+        return max(conv.interleaved for conv in self.convs.values())
+
+    def whole(self, images: int) -> int:
+        """Round up to what goes through the plan: the places of images that are not there hold zeros."""
+        return -(-images // self.images) * self.images
+
+    @cached_property
     def products(self) -> int:
-        return sum(conv.products for conv in self.convs.values())
+        """Count those of `images` images."""
+        return sum(conv.products * self.images // conv.interleaved for conv in self.convs.values())
 
     def upload_bytes(self, upload: Upload, images: int) -> int:
-        return images * rlwe.upload_bytes(self.params, upload.layout)
+        return images // upload.layout.interleaved * rlwe.upload_bytes(self.params, upload.layout)
 
     def reply_bytes(self, name: str, images: int) -> int:
-        return images * rlwe.reply_bytes(self.params, self.convs[name])
+        conv = self.convs[name]
+        return images // conv.interleaved * rlwe.reply_bytes(self.params, conv)
 
 
 @lru_cache(maxsize=8)
@@ -71,7 +91,28 @@ def plan_program(program: Program) -> ProgramPlan:
             where=program.name or "program",
             remedy="Compile the network again, with more `activation_bits`.",
         ) from None
-    search = _Search(program, params)
+    return search_plan(program, params, 1)
+
+
+@lru_cache(maxsize=8)
+def plan_group(program: Program) -> ProgramPlan:
+    """Plan for a group of images; the plan for one where sharing ciphertexts saves nothing, or would take too much
+    memory."""
+    alone = plan_program(program)
+    elements = program.image.size + sum(program.shapes[step.name].size for step in program.steps)
+    most = min(MOST_INTERLEAVED, MOST_GROUP_ELEMENTS // elements)
+    together = search_plan(program, alone.params, most) if most > 1 else alone
+    return together if together.images > 1 else alone
+
+
+def plan_images(program: Program, images: int) -> ProgramPlan:
+    """The cheaper plan for so many images at once: half of a group costs less than as many images alone."""
+    group = plan_group(program)
+    return group if 2 * images >= group.images else plan_program(program)
+
+
+def search_plan(program: Program, params: rlwe.Params, most_interleaved: int) -> ProgramPlan:
+    search = _Search(program, params, most_interleaved)
     search.run()
     uploads = {name: search.uploads_of(name, conv) for name, conv in search.chosen.items()}
     origins = program.origins  # maps whose replies the client needs to know its share; none where it drew it
@@ -80,6 +121,7 @@ def plan_program(program: Program) -> ProgramPlan:
 
 
 atexit.register(plan_program.cache_clear)  # native objects that outlive the interpreter are reported as leaks
+atexit.register(plan_group.cache_clear)
 
 
 def _schedule(
@@ -103,24 +145,34 @@ def _answer(waiting: dict[str, tuple[Upload, ...]], arrived: set[Upload], answer
         yield name
 
 
-def _own_plan(params: rlwe.Params, name: str, shapes: tuple[ConvShape, ...]) -> ConvPlan:
+def _own_plans(
+    params: rlwe.Params, name: str, shapes: tuple[ConvShape, ...], most_interleaved: int
+) -> dict[int, ConvPlan]:
+    """A map's best plan for each number of images that its ciphertexts have room for."""
     try:
-        return rlwe.plan(params, *shapes)
+        plans = {1: rlwe.plan(params, *shapes)}
     except InputError as error:
         raise InputError(error.what, where=name, remedy=error.remedy) from None
+    interleaved = 2
+    while interleaved <= most_interleaved:
+        with suppress(InputError):
+            plans[interleaved] = rlwe.plan(params, *shapes, interleaved=interleaved)
+        interleaved *= 2
+    return plans
 
 
 class _Search:
     """Starts with each map's own best plan, then lets maps move to layouts that others use while the total falls."""
 
-    def __init__(self, program: Program, params: rlwe.Params) -> None:
+    def __init__(self, program: Program, params: rlwe.Params, most_interleaved: int) -> None:
         self.params = params
         self.steps = {step.name: step for step in program.linears}
         self.shapes = {
             step.name: tuple(conv_shape(term, program.shapes[term.source], step.shape) for term in step.terms)
             for step in program.linears
         }
-        self.chosen = {name: _own_plan(params, name, shapes) for name, shapes in self.shapes.items()}
+        self.own = {name: _own_plans(params, name, shapes, most_interleaved) for name, shapes in self.shapes.items()}
+        self.chosen = {name: min(own.values(), key=self._seconds_alone) for name, own in self.own.items()}
 
     def run(self) -> None:
         for group in self._groups():
@@ -136,9 +188,17 @@ class _Search:
 
     def _total(self, chosen: Mapping[str, ConvPlan]) -> float:
         uploads = {upload for name, conv in chosen.items() for upload in self.uploads_of(name, conv)}
-        ciphertexts = sum(upload.layout.ciphertexts for upload in uploads)
-        answers = sum(answer_seconds(conv, self.params.reply_bytes(0)) for conv in chosen.values())
+        ciphertexts = sum(upload.layout.ciphertexts / upload.layout.interleaved for upload in uploads)
+        answers = sum(self._answer_seconds(conv) for conv in chosen.values())
         return answers + upload_seconds(ciphertexts, self.params.upload_bytes)
+
+    def _answer_seconds(self, conv: ConvPlan) -> float:
+        return answer_seconds(conv, self.params.reply_bytes(0)) / conv.interleaved
+
+    def _seconds_alone(self, conv: ConvPlan) -> float:
+        """Price a map for one image, its uploads shared with no other map."""
+        uploads = conv.uploads / conv.interleaved
+        return self._answer_seconds(conv) + upload_seconds(uploads, self.params.upload_bytes)
 
     def _neighbours(self, name: str) -> list[str]:
         """Maps that read one of its tensors, with the same shift and stride: they could share an upload."""
@@ -162,47 +222,58 @@ class _Search:
         return groups
 
     def _move(self, name: str) -> bool:
-        """To the layout of a neighbour, if the total falls."""
+        """To the layout of a neighbour or to as few or many images as it likes, if the total falls."""
         best = before = self._total(self.chosen)
         own = self.chosen[name]
-        for layout in dict.fromkeys(self.chosen[other].layouts[0] for other in self._neighbours(name)):
-            for conv in self._agreeing(name, layout):
-                total = self._total({**self.chosen, name: conv})
-                if total < best:
-                    best, own = total, conv
+        layouts = dict.fromkeys(self.chosen[other].layouts[0] for other in self._neighbours(name))
+        agreeing = [conv for layout in layouts for conv in self._agreeing(name, layout)]
+        for conv in (*agreeing, *self.own[name].values()):
+            total = self._total({**self.chosen, name: conv})
+            if total < best:
+                best, own = total, conv
         self.chosen[name] = own
         return best < before
 
     def _move_together(self, group: list[str]) -> None:
-        """All to one geometry and one number of channels per ciphertext."""
-        layouts = [self.chosen[name].layouts[0] for name in group]
-        pitch = max(layout.row_pitch for layout in layouts)
-        rows = max(layout.block // layout.row_pitch for layout in layouts)
-        best = self._total(self.chosen)
-        if pitch * rows > self.params.n:
-            return
-        for channels in channel_counts(self.params.n // (pitch * rows)):
-            for all_phases in (False, True):
-                moved = {name: self._plan(name, rows, pitch, channels, all_phases) for name in group}
-                if None in moved.values():
-                    continue
-                chosen = {**self.chosen, **{name: conv for name, conv in moved.items() if conv is not None}}
-                if (total := self._total(chosen)) < best:
-                    best, self.chosen = total, chosen
+        """All to one geometry, one number of channels per ciphertext and one of images."""
+        for interleaved in set[int].intersection(*(set(self.own[name]) for name in group)):
+            layouts = [self.own[name][interleaved].layouts[0] for name in group]
+            pitch = max(layout.row_pitch for layout in layouts)
+            rows = max(layout.block // layout.row_pitch for layout in layouts)
+            n, best = self.params.n // interleaved, self._total(self.chosen)
+            for channels in channel_counts(n // (pitch * rows)):
+                for all_phases in (False, True):
+                    moved = {name: self._plan(name, rows, pitch, channels, all_phases, interleaved) for name in group}
+                    if None in moved.values():
+                        continue
+                    chosen = {**self.chosen, **{name: conv for name, conv in moved.items() if conv is not None}}
+                    if (total := self._total(chosen)) < best:
+                        best, self.chosen = total, chosen
 
     def _agreeing(self, name: str, layout: InputLayout) -> Iterator[ConvPlan]:
         for all_phases in (False, True):
             rows = layout.block // layout.row_pitch
-            conv = self._plan(name, rows, layout.row_pitch, layout.channels_per_ciphertext, all_phases)
+            channels, interleaved = layout.channels_per_ciphertext, layout.interleaved
+            conv = self._plan(name, rows, layout.row_pitch, channels, all_phases, interleaved)
             if conv is not None:
                 yield conv
 
-    def _plan(self, name: str, rows: int, pitch: int, channels: int, all_phases: bool) -> ConvPlan | None:
+    def _plan(
+        self, name: str, rows: int, pitch: int, channels: int, all_phases: bool, interleaved: int
+    ) -> ConvPlan | None:
         """None where this map needs more room than the others: its channels would not fit."""
-        smallest = rlwe.plan(
-            self.params, *self.shapes[name], min_rows=rows, min_row_pitch=pitch, channels_per_ciphertext=1
-        )
-        if channels * smallest.layouts[0].block > self.params.n:
+        try:
+            smallest = rlwe.plan(
+                self.params,
+                *self.shapes[name],
+                min_rows=rows,
+                min_row_pitch=pitch,
+                channels_per_ciphertext=1,
+                interleaved=interleaved,
+            )
+        except InputError:  # not even one of its channels
+            return None
+        if channels * smallest.layouts[0].block > self.params.n // interleaved:
             return None
         return rlwe.plan(
             self.params,
@@ -211,4 +282,5 @@ class _Search:
             min_row_pitch=pitch,
             channels_per_ciphertext=channels,
             all_phases=all_phases,
+            interleaved=interleaved,
         )

@@ -34,9 +34,9 @@ def check_messages(plan: ProgramPlan, layers: Layers, backend: Backend, images: 
 
 def _sizes(plan: ProgramPlan, layers: Layers, backend: Backend, images: int) -> Iterator[tuple[str, int]]:
     for upload in plan.distinct_uploads:
-        yield upload.tensor, plan.upload_bytes(upload, images)
+        yield upload.tensor, plan.upload_bytes(upload, plan.whole(images))
     for name in plan.convs:
-        yield name, plan.reply_bytes(name, images)
+        yield name, plan.reply_bytes(name, plan.whole(images))
     for name, layer in layers.items():
         yield name, _LEAST_BYTES * _chosen_by(layer)  # first: beyond it there are more OTs than the core counts
         yield name, _largest(layer, backend)

@@ -16,7 +16,7 @@ from sphynx.core import rlwe
 from sphynx.errors import SphynxError
 from sphynx.program.convolve import Array
 from sphynx.program.ir import Program
-from sphynx.protocol.linear_plan import plan_program
+from sphynx.protocol.linear_plan import ProgramPlan, plan_group, plan_program
 
 MAX_LOG2_OFF_BY_ONE = -24.0  # for each image
 WIDER_RINGS = (40, 49)  # the narrowest whose replies have more primes, and whose polynomials have a higher degree
@@ -42,14 +42,22 @@ def require_rare(program: Program, weights: Mapping[str, Array]) -> None:
 
 
 def _chances(program: Program, weights: Mapping[str, Array]) -> dict[str, float]:
-    """The expected number of shares that are off by one, by linear map."""
-    plan, found = plan_program(program), {}
-    for step in program.linears:
-        conv = plan.convs[step.name]
-        factors = [weights[step.weight_name(number)] for number in range(len(step.terms))]
-        bounds = rlwe.noise_bounds(plan.params, conv, factors)
-        counts = (conv.tiles * count for count in conv.used_counts)
-        found[step.name] = sum(count * 2.0**bound.log2_off_by_one for count, bound in zip(counts, bounds, strict=True))
+    """The expected number of shares that are off by one, by linear map, for an image alone or in a group, whichever is
+    larger: their replies hold different numbers of outputs, and with them of weights."""
+    norms = {
+        step.name: rlwe.WeightNorms.of([weights[step.weight_name(number)] for number in range(len(step.terms))])
+        for step in program.linears
+    }
+    plans = plan_program(program), plan_group(program)
+    return max((_chances_in(plan, norms) for plan in plans), key=lambda found: sum(found.values()))
+
+
+def _chances_in(plan: ProgramPlan, norms: Mapping[str, rlwe.WeightNorms]) -> dict[str, float]:
+    found = {}
+    for name, conv in plan.convs.items():
+        bounds = rlwe.noise_bounds(plan.params, conv, norms[name])
+        counts = (conv.tiles * count // conv.interleaved for count in conv.used_counts)
+        found[name] = sum(count * 2.0**bound.log2_off_by_one for count, bound in zip(counts, bounds, strict=True))
     return found
 
 

@@ -34,6 +34,7 @@ _SEALS = fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_S
 
 def write_shared(model: ServerModel, weights: Mapping[str, Array]) -> int:
     """The descriptor of a sealed memfd with the model's prepared weights; the caller closes it."""
+    model.maps_for_groups()  # now: workers could not share what each would prepare later
     count = model.prepared_bytes // 4
     descriptor = os.memfd_create("sphynx-weights", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     try:
@@ -41,7 +42,7 @@ def write_shared(model: ServerModel, weights: Mapping[str, Array]) -> int:
         with mmap.mmap(descriptor, 0) as memory:
             HEADER.pack_into(memory, 0, MAGIC, _key(model, weights), count)
             at = HEADER.size
-            for prepared in model.prepared.values():
+            for prepared in model.prepared:
                 at = prepared.copy_values(memory, at)
         fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, _SEALS)  # refused while a writable mapping is left
     except BaseException:

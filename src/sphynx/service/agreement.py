@@ -28,9 +28,10 @@ from sphynx.service.store import Store
 _log = logging.getLogger(__name__)
 
 
-def agree(channel: Channel, store: Store, *, server: str, where: str, wanted: str) -> Program:
+def agree(channel: Channel, store: Store, *, server: str, where: str, wanted: str) -> tuple[Program, int]:
     """Agree on a program with the server that has this certificate, at this place. `wanted` is the program's hash,
-    its first digits, or "" for any; bundles are bound to the whole hash in any case."""
+    its first digits, or "" for any; bundles are bound to the whole hash in any case. Also return how many bundles the
+    server lets a client keep ready."""
     held, confirmed = store.ready(owner=server), store.ledger.confirmed(server)
     session.send(channel, Hello(SERVICE_VERSION, wanted if len(wanted) == HASH_DIGITS else ""))
     welcome = session.expect(channel, Welcome)
@@ -60,7 +61,7 @@ def agree(channel: Channel, store: Store, *, server: str, where: str, wanted: st
             store.discard(entry.bundle_id)
     alive = {bundle_id.hex() for bundle_id in store.alive(map(bytes.fromhex, theirs))}
     session.send(channel, Agree(tuple(sorted(theirs - alive)), confirmed.get(ours, 0)))
-    return program
+    return program, welcome.most
 
 
 def _read_program(raw: bytes) -> Program:

@@ -24,7 +24,6 @@ from sphynx.service.plain_values import (
     BACKEND,
     COUNT,
     ENTRIES,
-    ENTRY,
     FLAG,
     ID,
     IDS,
@@ -132,9 +131,9 @@ CALLS = {
     "hello": Call({"holder": NAME}, NOTHING),
     "metrics": Call({"values": METRIC_VALUES}, NOTHING),
     # Of the ledger, what a store of a worker needs; what opens a folder is the owner's alone.
-    "ledger.reserve": Call({"entry": ENTRY, "most": optional(COUNT), "hourly": optional(COUNT)}, NOTHING),
+    "ledger.reserve": Call({"entries": ENTRIES, "most": optional(COUNT), "hourly": optional(COUNT)}, NOTHING),
     "ledger.make_ready": Call(
-        {"bundle_id": ID, "size_bytes": COUNT, "offline_seconds": SECONDS, "offline_bytes": COUNT, "keep": FLAG},
+        {"bundle_ids": IDS, "size_bytes": COUNT, "offline_seconds": SECONDS, "offline_bytes": COUNT, "keep": FLAG},
         NOTHING,
     ),
     "ledger.burn": Call({"bundle_id": ID, **_OWNED, "hourly": optional(COUNT), "number": optional(COUNT)}, COUNT),

@@ -22,7 +22,7 @@ import ssl
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -43,6 +43,7 @@ from sphynx.program.interpret import require_images
 from sphynx.protocol.bundle import Bundle
 from sphynx.protocol.channel import Channel, Observer
 from sphynx.protocol.inference import InferenceClient
+from sphynx.protocol.linear_plan import plan_group
 from sphynx.service import session
 from sphynx.service.agreement import agree
 from sphynx.service.credentials import ClientKeys
@@ -105,7 +106,7 @@ class Client:
             )
             keys.warn_if_older(SeenNumbers(self._state / SEEN))
             self._server = stream.peer.fingerprint
-            self.program = agree(
+            self.program, self.most_ready = agree(
                 self._channel, self._store, server=self._server, where=self._where, wanted=self._wanted
             )
             self._party = InferenceClient(self.program, self._channel)
@@ -156,10 +157,20 @@ class Client:
     ) -> Backend:
         """Makes `count` bundles, each for one batch of images; `done` hears of each. Returns the ReLU backend.
 
+        Where there are enough of them they are made in groups, which share ciphertexts (`linear_plan.py`): fewer bytes
+        and less work for each.
+
         `ahead`: nobody waits for them. The server makes them when it has cores to spare, and refuses where it has none
         for long."""
         with self._turn():
             return self._prepare(count, choice=backend, batch=batch, done=done, ahead=ahead)
+
+    def refill_count(self, pool: int) -> int:
+        """Say how many bundles for one image to prepare at once where at least `pool` shall always be ready: a group,
+        if that is not much more than the pool and the server lets it be kept; else one."""
+        group = self._most_together(1)
+        room = self.most_ready - len(self.ready)
+        return min(group, room) if 2 * min(pool, room) >= group else 1
 
     def warm(self, batch: int = 1, *, backend: BackendChoice = "auto") -> None:
         """Loads the next bundle into memory, before there is an image, and keeps it from other processes; prepares one
@@ -279,16 +290,23 @@ class Client:
         program = self.program.content_hash
         self._store.check_room(count, owner=self._server, program=program, backend=backend, batch=batch)
         nonce = session.new_nonce()
+        most = self._most_together(batch)
+        size = most if 2 * count >= most else 1  # fewer go through the maps one by one, and are ready one by one
         with self._request():
-            session.send(self._channel, Prepare(count, backend, batch, nonce, ahead))
+            session.send(self._channel, Prepare(count, backend, batch, nonce, size, ahead))
             go = self._await_grant(count)
-            for number in range(count):
-                bundle_id = session.bundle_id(program, nonce, go.nonce, number)
+            for group in session.groups(count, size):
+                ids = [session.bundle_id(program, nonce, go.nonce, number) for number in group]
                 expires_at = time.time() + go.lifetime_s - EXPIRY_MARGIN_S
-                entry = Entry(bundle_id, self._server, program, backend, batch, expires_at)
-                self._prepare_one(entry, backend, keep=keep)
-                done(number + 1)
+                entries = [Entry(bundle_id, self._server, program, backend, batch, expires_at) for bundle_id in ids]
+                self._prepare_group(entries, backend, keep=keep)
+                for number in group:
+                    done(number + 1)
         return backend
+
+    def _most_together(self, batch: int) -> int:
+        """How many bundles make a group: as many as have images for one ciphertext."""
+        return max(1, plan_group(self.program).images // batch)
 
     def _await_grant(self, count: int) -> Go:
         """A refusal comes with the server's reason, mostly that these would be too many."""
@@ -299,22 +317,23 @@ class Client:
                 f"the server refused to prepare {count}: {error.what}", where=self._where, remedy=error.remedy
             ) from None
 
-    def _prepare_one(self, entry: Entry, backend: Backend, *, keep: bool) -> None:
-        self._store.reserve(entry)
+    def _prepare_group(self, entries: Sequence[Entry], backend: Backend, *, keep: bool) -> None:
+        ids = [entry.bundle_id for entry in entries]
+        self._store.reserve(*entries)
         self._channel.take_record()
         start_s = time.monotonic()
         try:
-            bundle = self._party.prepare(entry.bundle_id, backend, entry.batch)
-            if session.expect(self._channel, Stored).bundle != entry.bundle_id.hex():
+            bundles = self._party.prepare_group(ids, backend, entries[0].batch)
+            if session.expect(self._channel, Stored).bundles != tuple(bundle_id.hex() for bundle_id in ids):
                 raise ConnectionLostError(
                     "the server stored a different bundle", where="prepare", remedy="Connect again."
                 )
         except BaseException:
-            self._store.discard(entry.bundle_id)
+            self._store.discard(*ids)
             raise
-        took_s = time.monotonic() - start_s
-        offline_bytes = self._channel.take_record().total().bytes
-        self._store.put(bundle, owner=self._server, offline_seconds=took_s, offline_bytes=offline_bytes, keep=keep)
+        each_s = (time.monotonic() - start_s) / len(ids)
+        each_bytes = self._channel.take_record().total().bytes // len(ids)
+        self._store.put(*bundles, owner=self._server, offline_seconds=each_s, offline_bytes=each_bytes, keep=keep)
 
     def _entry_for(self, batch: int, backend: BackendChoice = "auto") -> Entry:
         for _attempt in range(2):

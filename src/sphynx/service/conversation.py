@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -22,6 +22,7 @@ from sphynx.protocol.bundle import Bundle
 from sphynx.protocol.channel import Channel
 from sphynx.protocol.inference import InferenceServer
 from sphynx.protocol.linear import ServerModel
+from sphynx.protocol.linear_plan import plan_group
 from sphynx.service import session
 from sphynx.service.admission import Admission
 from sphynx.service.credentials import FreshKeys
@@ -141,7 +142,8 @@ class Conversation:
         text = json.dumps({HASH: ours, **self._program.to_json()}).encode()
         ready = tuple(entry.bundle_id.hex() for entry in self._ready())[: session.MAX_IDS]
         burned = self._service.store.ledger.burned(self.peer.fingerprint, ours)
-        session.send(self.channel, Welcome(SERVICE_VERSION, ours, len(text), ready, burned))
+        most = self._service.admission.limits.bundles_per_client
+        session.send(self.channel, Welcome(SERVICE_VERSION, ours, len(text), ready, burned, most))
         self.channel.send(text)
 
     def _prepare(self, request: Prepare) -> None:
@@ -156,6 +158,13 @@ class Conversation:
                 where="prepare",
                 remedy="Use some first, or ask for fewer; the server's `bundles_per_client` sets the limit.",
             )
+        most_together = max(1, plan_group(self._program).images // request.batch)
+        if request.group > most_together:
+            raise RefusedError(
+                f"at most {most_together} bundles of {request.batch} images are prepared as a group",
+                where="prepare",
+                remedy="Use the same version of sphynx on both sides.",
+            )
         begun_images = service.store.ledger.begun_images(self.peer.fingerprint)
         if begun_images + request.count * request.batch > limits.images_per_hour:
             raise RefusedError(
@@ -168,20 +177,21 @@ class Conversation:
         service.store.check_room(request.count, owner=owner, program=program, backend=backend, batch=batch)
         nonce = session.new_nonce()
         session.send(self.channel, Go(nonce, limits.bundle_lifetime_s))
-        for number in range(request.count):
+        for group in session.groups(request.count, request.group):
             self._check_client()
-            bundle_id = session.bundle_id(program, request.nonce, nonce, number)
+            ids = [session.bundle_id(program, request.nonce, nonce, number) for number in group]
             expires_at = time.time() + limits.bundle_lifetime_s
-            entry = Entry(bundle_id, owner, program, backend, batch, expires_at)
-            with self._place_for(request), self._stream.ending_within(limits.work_s):
-                bundle, took_s = self._prepare_bundle(entry, request)
-            offline_bytes = self.channel.record.total().bytes
-            service.store.put(bundle, owner=owner, offline_seconds=took_s, offline_bytes=offline_bytes)
-            session.send(self.channel, Stored(bundle_id.hex()))
-            service.metrics.add("bundles_prepared_total", backend=backend)
+            entries = [Entry(bundle_id, owner, program, backend, batch, expires_at) for bundle_id in ids]
+            with self._place_for(request), self._stream.ending_within(len(ids) * limits.work_s):
+                bundles, took_s = self._prepare_bundles(entries, request)
+            each_bytes = self.channel.record.total().bytes // len(ids)
+            each_s = took_s / len(ids)
+            service.store.put(*bundles, owner=owner, offline_seconds=each_s, offline_bytes=each_bytes)
+            session.send(self.channel, Stored(tuple(bundle_id.hex() for bundle_id in ids)))
+            service.metrics.add("bundles_prepared_total", len(ids), backend=backend)
             service.metrics.add("offline_seconds_total", took_s)
-            seconds = round(took_s, 4)
-            self._log("prepared", bundle_id, backend=backend, batch=batch, seconds=seconds, ahead=request.ahead)
+            seconds = round(each_s, 4)
+            self._log("prepared", *ids, backend=backend, batch=batch, seconds=seconds, ahead=request.ahead)
 
     @contextmanager
     def _place_for(self, request: Prepare) -> Iterator[None]:
@@ -197,26 +207,25 @@ class Conversation:
             finally:
                 self.channel.observer = None
 
-    def _prepare_bundle(self, entry: Entry, request: Prepare) -> tuple[Bundle, float]:
-        limits = self._service.admission.limits
-        self._service.store.reserve(entry, most=limits.bundles_per_client, hourly=limits.images_per_hour)
+    def _prepare_bundles(self, entries: list[Entry], request: Prepare) -> tuple[list[Bundle], float]:
+        limits, ids = self._service.admission.limits, [entry.bundle_id for entry in entries]
+        self._service.store.reserve(*entries, most=limits.bundles_per_client, hourly=limits.images_per_hour)
         self.channel.take_record()
         start_s = time.monotonic()
         try:
-            bundle = self._party.prepare(entry.bundle_id, request.backend, request.batch)
+            bundles = self._party.prepare_group(ids, request.backend, request.batch)
         except InconsistentOtError as error:
-            self._strike(entry.bundle_id, error)
+            self._strike(ids, error)
             raise
         except BaseException:
-            self._service.store.discard(entry.bundle_id)
+            self._service.store.discard(*ids)
             raise
-        self._made_here.append(entry.bundle_id)
-        return bundle, time.monotonic() - start_s
+        self._made_here += ids
+        return bundles, time.monotonic() - start_s
 
-    def _strike(self, begun: bytes, error: InconsistentOtError) -> None:
+    def _strike(self, begun: Sequence[bytes], error: InconsistentOtError) -> None:
         """Before the client can see anything. It may know something of the offset: nothing made with it is used."""
-        for bundle_id in (begun, *self._made_here):
-            self._service.store.discard(bundle_id)
+        self._service.store.discard(*begun, *self._made_here)
         strikes = self._service.strikes.add(self.peer.name, error.what)
         self._service.events.write("strike", client=self.peer.name, why=error.what, strikes=strikes)
 
@@ -263,25 +272,27 @@ class Conversation:
     def _ready(self) -> list[Entry]:
         return self._service.store.ready(owner=self.peer.fingerprint, program=self._program.content_hash)
 
-    def _log(self, event: str, bundle_id: bytes, *, backend: str, batch: int, seconds: float, **more: bool) -> None:
+    def _log(self, event: str, *bundle_ids: bytes, backend: str, batch: int, seconds: float, **more: bool) -> None:
+        """Log a line for each bundle of a group, with its part of the bytes."""
         traffic = self.channel.take_record()
         for phase in sorted({section.phase for section in traffic.traffic}):
             part = traffic.total(phase)
             self._service.metrics.add("sent_bytes_total", part.sent_bytes, phase=phase or "control")
             self._service.metrics.add("received_bytes_total", part.received_bytes, phase=phase or "control")
         total = traffic.total()
-        self._service.events.write(
-            event,
-            client=self.peer.name,
-            bundle=bundle_id.hex(),
-            backend=backend,
-            batch=batch,
-            seconds=seconds,
-            **more,
-            sent_bytes=total.sent_bytes,
-            received_bytes=total.received_bytes,
-            rounds=total.rounds,
-        )
+        for bundle_id in bundle_ids:
+            self._service.events.write(
+                event,
+                client=self.peer.name,
+                bundle=bundle_id.hex(),
+                backend=backend,
+                batch=batch,
+                seconds=seconds,
+                **more,
+                sent_bytes=total.sent_bytes // len(bundle_ids),
+                received_bytes=total.received_bytes // len(bundle_ids),
+                rounds=total.rounds,
+            )
 
     @contextmanager
     def _due_within(self, limit_s: float) -> Iterator[None]:

@@ -67,47 +67,48 @@ class Ledger:
         other._holder = holder
         return other
 
-    def reserve(self, entry: Entry, *, most: int | None = None, hourly: int | None = None) -> None:
-        """An identifier is taken once, whatever becomes of it. The owner may have `most` bundles, this one included,
-        and begin bundles for `hourly` images in an hour, however many connections prepare at the same time."""
+    def reserve(self, *entries: Entry, most: int | None = None, hourly: int | None = None) -> None:
+        """All of them, or none. An identifier is taken once, whatever becomes of it. The owner may have `most` bundles,
+        these included, and begin bundles for `hourly` images in an hour, however many connections prepare at the same
+        time."""
         now = self._clock()
-        values = (entry.bundle_id, entry.owner, entry.program, entry.backend, entry.batch, entry.expires_at)
         with self._change() as base:
-            if most is not None and count_held(base, entry.owner, entry.program, now) >= most:
-                raise _refusal(entry.bundle_id, f"a client may keep {most} bundles ready", "Use some first.")
-            (begun_images,) = base.execute(*query_begun(entry.owner, now)).fetchone()
-            if hourly is not None and begun_images + entry.batch > hourly:
-                raise _refusal(
-                    entry.bundle_id, f"a client may prepare for {hourly} images per hour", "Try again later."
-                )
-            try:
-                base.execute(
-                    "INSERT INTO bundles (bundle_id, owner, program, backend, batch, expires_at, state, changed_at,"
-                    " reserved_at, holder) VALUES (?, ?, ?, ?, ?, ?, 'reserved', ?, ?, ?)",
-                    (*values, now, now, self._holder),
-                )
-            except sqlite3.IntegrityError:
-                raise _refusal(entry.bundle_id, "its identifier was used before") from None
+            for entry in entries:
+                self._reserve_one(base, entry, now, most, hourly)
+
+    def _reserve_one(
+        self, base: sqlite3.Connection, entry: Entry, now: float, most: int | None, hourly: int | None
+    ) -> None:
+        values = (entry.bundle_id, entry.owner, entry.program, entry.backend, entry.batch, entry.expires_at)
+        if most is not None and count_held(base, entry.owner, entry.program, now) >= most:
+            raise _refusal(entry.bundle_id, f"a client may keep {most} bundles ready", "Use some first.")
+        (begun_images,) = base.execute(*query_begun(entry.owner, now)).fetchone()
+        if hourly is not None and begun_images + entry.batch > hourly:
+            raise _refusal(entry.bundle_id, f"a client may prepare for {hourly} images per hour", "Try again later.")
+        try:
+            base.execute(
+                "INSERT INTO bundles (bundle_id, owner, program, backend, batch, expires_at, state, changed_at,"
+                " reserved_at, holder) VALUES (?, ?, ?, ?, ?, ?, 'reserved', ?, ?, ?)",
+                (*values, now, now, self._holder),
+            )
+        except sqlite3.IntegrityError:
+            raise _refusal(entry.bundle_id, "its identifier was used before") from None
 
     def make_ready(
-        self, bundle_id: bytes, *, size_bytes: int, offline_seconds: float, offline_bytes: int, keep: bool = False
+        self, *bundle_ids: bytes, size_bytes: int, offline_seconds: float, offline_bytes: int, keep: bool = False
     ) -> None:
-        """`keep`: for this holder to use. Otherwise whoever comes first."""
+        """All of them, or none; the numbers are those of each. `keep`: for this holder to use. Otherwise whoever comes
+        first."""
+        holder = self._holder if keep else ""
         with self._change() as base:
-            changed = base.execute(
-                "UPDATE bundles SET state = 'ready', size_bytes = ?, offline_seconds = ?, offline_bytes = ?,"
-                " changed_at = ?, holder = ? WHERE bundle_id = ? AND state = 'reserved'",
-                (
-                    size_bytes,
-                    offline_seconds,
-                    offline_bytes,
-                    self._clock(),
-                    self._holder if keep else "",
-                    bundle_id,
-                ),
-            ).rowcount
-        if changed != 1:
-            raise _refusal(bundle_id, "it is not being prepared")
+            for bundle_id in bundle_ids:
+                changed = base.execute(
+                    "UPDATE bundles SET state = 'ready', size_bytes = ?, offline_seconds = ?, offline_bytes = ?,"
+                    " changed_at = ?, holder = ? WHERE bundle_id = ? AND state = 'reserved'",
+                    (size_bytes, offline_seconds, offline_bytes, self._clock(), holder, bundle_id),
+                ).rowcount
+                if changed != 1:  # undoes the others
+                    raise _refusal(bundle_id, "it is not being prepared")
 
     def keep(self, bundle_id: bytes) -> None:
         """A ready bundle becomes this holder's to use next. No more than a wish: `burn` alone decides."""

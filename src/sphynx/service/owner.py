@@ -34,6 +34,7 @@ from sphynx.service.events import EventLog
 from sphynx.service.ledger import Ledger
 from sphynx.service.monitor import Part
 
+_SEVERAL = {"reserve": "entries", "make_ready": "bundle_ids", "discard": "bundle_ids"}  # positional, any number
 MOST_UNWRITTEN = 1 << 16  # bundles given up that a full disk has not taken
 
 
@@ -97,15 +98,13 @@ class _Caller:
 
     def _ask_ledger(self, ledger: Ledger, called: str, arguments: dict[str, Any]) -> object:
         limits = self._admission.limits
-        if called == "discard":
-            if ledger.unwritten > MOST_UNWRITTEN:
-                raise ValueError("too many bundles were given up that the disk has not taken")
-            ledger.discard(*arguments["bundle_ids"])
-            return None
+        if called == "discard" and ledger.unwritten > MOST_UNWRITTEN:
+            raise ValueError("too many bundles were given up that the disk has not taken")
         for name, own in (("most", limits.bundles_per_client), ("hourly", limits.images_per_hour)):
             if name in arguments:
                 arguments[name] = own if arguments[name] is None else min(own, arguments[name])
-        result: object = getattr(ledger, called)(**arguments)
+        several = arguments.pop(_SEVERAL[called]) if called in _SEVERAL else ()
+        result: object = getattr(ledger, called)(*several, **arguments)
         return result
 
     def _place(self, which: str, called: str, holder: str = "", wait_s: float = 0.0) -> object:

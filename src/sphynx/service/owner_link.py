@@ -86,15 +86,15 @@ class OwnedLedger(Ledger):
         self._link = link
         link.introduce(holder)
 
-    def reserve(self, entry: Entry, *, most: int | None = None, hourly: int | None = None) -> None:
-        self._link.call("ledger.reserve", entry=entry, most=most, hourly=hourly)
+    def reserve(self, *entries: Entry, most: int | None = None, hourly: int | None = None) -> None:
+        self._link.call("ledger.reserve", entries=entries, most=most, hourly=hourly)
 
     def make_ready(
-        self, bundle_id: bytes, *, size_bytes: int, offline_seconds: float, offline_bytes: int, keep: bool = False
+        self, *bundle_ids: bytes, size_bytes: int, offline_seconds: float, offline_bytes: int, keep: bool = False
     ) -> None:
         self._link.call(
             "ledger.make_ready",
-            bundle_id=bundle_id,
+            bundle_ids=bundle_ids,
             size_bytes=size_bytes,
             offline_seconds=offline_seconds,
             offline_bytes=offline_bytes,

@@ -2,8 +2,9 @@
 
     Hello        which version, which program ("" = any)       -> Welcome, then program.json
     Agree        bundles that the client no longer holds, and which burns the server must know (no answer)
-    Prepare      how many bundles, which backend and batch,    -> Go, then for each bundle the offline phase and Stored
-                 whether ahead: nobody waits for them
+    Prepare      how many bundles, which backend and batch,    -> Go, then for each group the offline phase and Stored
+                 how many of them in a group, whether ahead:
+                 nobody waits for them
     Infer        a bundle; the online phase follows at once        (no answer: a refusal is the channel's "gives up")
     Ping         up_bytes follow                               -> down_bytes, to measure the link
     Bye          the client is done
@@ -17,6 +18,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import TypeVar
 
@@ -28,7 +30,7 @@ from sphynx.protocol.bundle import ID_BYTES
 from sphynx.protocol.channel import Channel
 from sphynx.service.settings import MAX_BUNDLES
 
-SERVICE_VERSION = 3
+SERVICE_VERSION = 4
 MAX_MESSAGE_BYTES = 1 << 14
 MAX_PROGRAM_BYTES = 1 << 24
 MAX_PING_BYTES = 1 << 20
@@ -50,9 +52,10 @@ class Welcome:
     program_bytes: int
     ready: tuple[str, ...]  # the bundles that the server holds for this client
     burned: int  # the highest number of a bundle that it burned with this client
+    most: int  # bundles that a client may keep ready
 
     def faults(self) -> list[str]:
-        is_sized = 0 < self.program_bytes <= MAX_PROGRAM_BYTES and 0 <= self.burned < MAX_BURNS
+        is_sized = 0 < self.program_bytes <= MAX_PROGRAM_BYTES and 0 <= self.burned < MAX_BURNS and self.most > 0
         return [] if is_sized and _are_ids(self.ready) else ["sizes"]
 
 
@@ -62,10 +65,12 @@ class Prepare:
     backend: Backend
     batch: int
     nonce: str
+    group: int = 1  # bundles that are prepared at once, all or none; the last group may have fewer
     ahead: bool = False  # with what the server has to spare
 
     def faults(self) -> list[str]:
-        return [] if _is_hex(self.nonce, NONCE_BYTES) and self.count > 0 and self.batch > 0 else ["values"]
+        are_positive = self.count > 0 and self.batch > 0 and 0 < self.group <= MAX_IDS
+        return [] if _is_hex(self.nonce, NONCE_BYTES) and are_positive else ["values"]
 
 
 @dataclass(frozen=True)
@@ -79,7 +84,10 @@ class Go:
 
 @dataclass(frozen=True)
 class Stored:
-    bundle: str
+    bundles: tuple[str, ...]  # of one group
+
+    def faults(self) -> list[str]:
+        return [] if _are_ids(self.bundles) else ["bundles"]
 
 
 @dataclass(frozen=True)
@@ -155,6 +163,11 @@ def bundle_id(program: str, client_nonce: str, server_nonce: str, number: int) -
     for part in (program, client_nonce, server_nonce, str(number)):
         digest.update(part.encode() + b"\0")
     return digest.digest()[:ID_BYTES]
+
+
+def groups(count: int, size: int) -> Iterator[range]:
+    """Number the bundles of each group of a request."""
+    return (range(first, min(first + size, count)) for first in range(0, count, size))
 
 
 def other_program(served: str) -> tuple[str, str]:

@@ -47,7 +47,7 @@ class Limits(Record):
     connections: int = setting(64, "Clients that may be connected at once.", least=1)
     connections_per_client: int = setting(16, "As many processes may share one client's keys.", flag=None)
     bundles_per_client: int = setting(
-        16, "Bundles that one client may keep ready.", flag="pool", least=1, most=MAX_BUNDLES
+        32, "Bundles that one client may keep ready.", flag="pool", least=1, most=MAX_BUNDLES
     )
     images_per_hour: int = setting(
         3600,

@@ -116,36 +116,38 @@ class Store:
         self._make_room(count, bundle_bytes, owner)
         self._check_disk(count * bundle_bytes)
 
-    def reserve(self, entry: Entry, *, most: int | None = None, hourly: int | None = None) -> None:
-        """Before a bundle is prepared; `most` and `hourly` as `Ledger.reserve`."""
+    def reserve(self, *entries: Entry, most: int | None = None, hourly: int | None = None) -> None:
+        """Before bundles are prepared; `most` and `hourly` as `Ledger.reserve`."""
         for bundle_id in self.ledger.give_up(self.ledger.preparing() - self._holders.live()):
             self._unlink(bundle_id)
-        self.ledger.reserve(entry, most=most, hourly=hourly)
+        self.ledger.reserve(*entries, most=most, hourly=hourly)
 
-    def put(
-        self, bundle: Bundle, *, owner: str, offline_seconds: float, offline_bytes: int, keep: bool = False
-    ) -> None:
-        """Keeps a bundle that was reserved. It is ready when this returns; `keep`: for nobody else to use."""
-        path = self._path(bundle.bundle_id)
+    def put(self, *bundles: Bundle, owner: str, offline_seconds: float, offline_bytes: int, keep: bool = False) -> None:
+        """Keeps bundles of one group that were reserved. All are ready when this returns, or none; the numbers are
+        those of each. `keep`: for nobody else to use."""
+        paths = [self._path(bundle.bundle_id) for bundle in bundles]
+        each_bytes = max(bundle.bytes for bundle in bundles)
         try:
             self._deletions.finish()
-            self._make_room(1, bundle.bytes, owner)
-            self._check_disk(bundle.bytes)
-            written = _write(bundle, path)  # not inside: processes would take turns at what takes the longest
-            with self._holders.alone():  # until the ledger has it: the owner's next one must find it counted
+            self._make_room(len(bundles), each_bytes, owner)
+            self._check_disk(len(bundles) * each_bytes)
+            # Not inside: processes would take turns at what takes the longest.
+            written = [_write(bundle, path) for bundle, path in zip(bundles, paths, strict=True)]
+            with self._holders.alone():  # until the ledger has them: the owner's next ones must find them counted
                 self._deletions.finish()  # of bundles that were used meanwhile
-                self._make_room(1, bundle.bytes, owner)
-                _rename(written, path)
-                self._at_hand.offer(bundle)  # before it may be taken: one that is burned must not stay
+                self._make_room(len(bundles), each_bytes, owner)
+                for bundle, temporary, path in zip(bundles, written, paths, strict=True):
+                    _rename(temporary, path)
+                    self._at_hand.offer(bundle)  # before it may be taken: one that is burned must not stay
                 self.ledger.make_ready(
-                    bundle.bundle_id,
-                    size_bytes=path.stat().st_size,
+                    *(bundle.bundle_id for bundle in bundles),
+                    size_bytes=max(path.stat().st_size for path in paths),
                     offline_seconds=offline_seconds,
                     offline_bytes=offline_bytes,
                     keep=keep,
                 )
         except BaseException:
-            self.discard(bundle.bundle_id)
+            self.discard(*(bundle.bundle_id for bundle in bundles))
             raise
 
     def preload(self, bundle_id: bytes) -> None:
@@ -202,10 +204,12 @@ class Store:
         """Starts to delete the files of bundles that were taken."""
         self._deletions.start()
 
-    def discard(self, bundle_id: bytes) -> None:
-        self._unlink(bundle_id)  # first: where the disk is full, the ledger needs the room
-        self.ledger.discard(bundle_id)
-        self._at_hand.let_go(bundle_id)  # last: a `preload` may have read it before
+    def discard(self, *bundle_ids: bytes) -> None:
+        for bundle_id in bundle_ids:
+            self._unlink(bundle_id)  # first: where the disk is full, the ledger needs the room
+        self.ledger.discard(*bundle_ids)
+        for bundle_id in bundle_ids:
+            self._at_hand.let_go(bundle_id)  # last: a `preload` may have read it before
 
     def ready(self, *, owner: str | None = None, program: str | None = None) -> list[Entry]:
         return self.ledger.ready(owner=owner, program=program)
