@@ -1,13 +1,19 @@
 """Planted truth: methods that choose ReLUs remove exactly those that are known to be useless."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from sphynx.errors import InputError
+from sphynx.reduce.methods.autorep import choose_autorep
 from sphynx.reduce.methods.channels import choose_channels
 from sphynx.reduce.methods.deepreduce import layers_within, stages_of
+from sphynx.reduce.methods.delphi import choose_delphi
+from sphynx.reduce.methods.safenet import choose_safenet
+from sphynx.reduce.methods.senet import choose_senet
 from sphynx.reduce.methods.snl import choose_snl
+from sphynx.reduce.task import Choice, Task
 from tests.reduce.planted import ALL_RELUS, NEEDED, USEFUL_RELUS, letters_of, planted_task
 
 
@@ -24,6 +30,24 @@ def test_channels_removes_exactly_the_useless_relus(tmp_path: Path) -> None:
 def test_snl_removes_exactly_the_useless_relus(tmp_path: Path) -> None:
     chosen = choose_snl(planted_task(tmp_path, search_epochs=20, search_rate=1e-4))
     assert letters_of(chosen.design) == NEEDED and chosen.design.relus == USEFUL_RELUS
+
+
+@pytest.mark.parametrize("choose", [choose_autorep, choose_safenet])
+def test_squares_take_the_places_of_exactly_the_useless_relus(tmp_path: Path, choose: Callable[[Task], Choice]) -> None:
+    chosen = choose(planted_task(tmp_path, search_epochs=20, search_rate=1e-7))
+    assert letters_of(chosen.design) == {name: kinds.replace("i", "s") for name, kinds in NEEDED.items()}
+
+
+def test_senet_removes_exactly_the_useless_relus(tmp_path: Path) -> None:
+    chosen = choose_senet(planted_task(tmp_path, search_epochs=1, search_rate=1e-4))
+    assert letters_of(chosen.design) == NEEDED
+
+
+def test_delphi_squares_the_layer_that_is_useless(tmp_path: Path) -> None:
+    useless = 6 * 16
+    chosen = choose_delphi(planted_task(tmp_path, ALL_RELUS - useless, search_epochs=3, search_rate=1e-4))
+    first, second, third = letters_of(chosen.design).values()
+    assert (first, second, third) == ("r" * 6, "s" * 6, "r" * 8)
 
 
 def test_snl_spends_no_more_than_any_budget(tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from sphynx.network.reduced import ReducedActivation
 from sphynx.reduce.task import Task
 from sphynx.space.reduced import COEFFICIENTS
 
@@ -37,10 +36,11 @@ def start_squares(task: Task, network: nn.Module, fresh: Mapping[str, Tensor]) -
     for name, channels in fresh.items():
 
         def fit(module: nn.Module, given: Any, channels: Tensor = channels) -> None:
-            assert isinstance(module, ReducedActivation) and module.coefficients is not None
+            coefficients = module.coefficients
+            assert isinstance(coefficients, Tensor)
             with torch.no_grad():
                 fitted = fit_parabolas(given[0])
-                module.coefficients.copy_(torch.where(channels.to(fitted.device), fitted, module.coefficients))
+                coefficients.copy_(torch.where(channels.to(fitted.device), fitted, coefficients))
 
         hooks.append(modules[name].register_forward_pre_hook(fit))
     try:

@@ -23,8 +23,13 @@ from sphynx.network.model import load_model, save_model
 from sphynx.network.trained import TrainedNetwork
 from sphynx.record import fingerprint
 from sphynx.reduce.agreement import agreement
+from sphynx.reduce.learning import LARGEST_GRADIENT
+from sphynx.reduce.methods.autorep import choose_autorep
 from sphynx.reduce.methods.channels import choose_channels
 from sphynx.reduce.methods.deepreduce import choose_deepreduce
+from sphynx.reduce.methods.delphi import choose_delphi
+from sphynx.reduce.methods.safenet import choose_safenet
+from sphynx.reduce.methods.senet import choose_senet
 from sphynx.reduce.methods.snl import choose_snl
 from sphynx.reduce.methods.stream import choose_stream
 from sphynx.reduce.results import REDUCTION, Reduced, ReduceResult
@@ -45,8 +50,12 @@ from sphynx.train.views import weights_digest
 METHODS: Mapping[Method, Callable[[Task], Choice]] = {
     "stream": choose_stream,
     "channels": choose_channels,
-    "snl": choose_snl,
+    "delphi": choose_delphi,
+    "safenet": choose_safenet,
     "deepreduce": choose_deepreduce,
+    "snl": choose_snl,
+    "senet": choose_senet,
+    "autorep": choose_autorep,
 }
 AUTO: tuple[Method, ...] = ("stream", "channels")
 CHOSEN, CHOICE = "chosen", "choice.json"
@@ -100,10 +109,13 @@ def reduce_trained(
 
 def _reduce(task: Task, method: Method, out: Path) -> Reduced:
     choice = _chosen(task, METHODS[method])
+    recipe = task.recipe
+    if counts_of(choice.design).squares and not recipe.grad_clip:
+        recipe = dataclasses.replace(recipe, grad_clip=LARGEST_GRADIENT)  # squares of squares run away otherwise
     job = Job(
         choice.design,
         task.data,
-        task.recipe,
+        recipe,
         out,
         task.seed,
         teacher=task.original,

@@ -8,7 +8,7 @@ channels and all kinds at once, as if each alone were changed. The answers are s
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -19,13 +19,15 @@ from sphynx.reduce.parabola import fit_parabolas
 from sphynx.reduce.task import Task
 from sphynx.space.reduced import COEFFICIENTS, IDENTITY, RELU, REMOVED, SQUARE
 
-Sensitivity = dict[str, dict[str, Tensor]]  # of each layer, for each kind: one number for each channel, or value
+Over = Literal["values", "channels", "layers"]
+Sensitivity = dict[str, dict[str, Tensor]]  # of each layer, for each kind: one number for each value, channel or layer
 
 
 def measure_sensitivity(
-    task: Task, network: nn.Module, names: Mapping[str, str], kinds: tuple[str, ...], *, per_value: bool = False
+    task: Task, network: nn.Module, names: Mapping[str, str], kinds: tuple[str, ...], *, over: Over = "channels"
 ) -> Sensitivity:
-    """`names` are the network's modules of the original's ReLU layers. Changes are from a ReLU, so its own is 0."""
+    """`names` are the network's modules of the original's ReLU layers, `over` is what changes at once. Changes are from
+    a ReLU, so its own is 0."""
     modules = dict(network.named_modules())
     found: Sensitivity = {}
     seen: dict[str, tuple[Tensor, Tensor]] = {}
@@ -53,13 +55,18 @@ def measure_sensitivity(
                     sums = found.setdefault(layer, {kind: torch.zeros(()) for kind in kinds})
                     for kind in kinds:
                         change = y.grad * (_activated(z, kind) - functional.relu(z))
-                        each = change if per_value else change.flatten(2).sum(2) if change.ndim > 2 else change
-                        sums[kind] = sums[kind] + each.square().sum(0).double().cpu()
+                        sums[kind] = sums[kind] + _summed(change, over).square().sum(0).double().cpu()
     finally:
         for hook in hooks:
             hook.remove()
         network.zero_grad(set_to_none=True)
     return found
+
+
+def _summed(change: Tensor, over: Over) -> Tensor:
+    if over == "layers":
+        return change.flatten(1).sum(1)
+    return change.flatten(2).sum(2) if over == "channels" and change.ndim > 2 else change
 
 
 def _activated(z: Tensor, kind: str) -> Tensor:

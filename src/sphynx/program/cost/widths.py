@@ -103,7 +103,9 @@ def guess_program(graph: Graph, bits: dict[str, int], weight_bits: int, ring_bit
             is_exact = isinstance(step, Relu) and step.comparison
             step = replace(step, truncate=0 if is_exact else max(least, dropped))
         elif isinstance(step, Square):
-            step = replace(step, truncate_after=max(0, 2 * bits[step.source] - bits[step.name]))
+            kept = bits[step.name]  # as many are read, which the square doubles
+            before = max(0, ranges[step.source] - HEADROOM_AND_SIGN_BITS - kept)
+            step = replace(step, truncate_before=before, truncate_after=kept)
         steps.append(step)
     return Program(graph.image, tuple(steps), ring, weight_bits)
 
