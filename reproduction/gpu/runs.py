@@ -32,6 +32,7 @@ from sphynx.space.genotype import Genotype, genotype_from_json
 from sphynx.space.published_cells import SPHYNX
 
 SHORT_EPOCHS = 30
+ELSEWHERE = ("darts-v2-in-sphynx", "pc-darts-in-sphynx")  # have more convolutions than the published cells
 TINY = "tiny-imagenet"
 TINY_EPOCH_SECONDS = 7.4  # C=5, D=5: twice the images, four times the pixels
 EPOCH_SECONDS = 0.92  # C=5, D=5, batch 512
@@ -133,7 +134,7 @@ def _short(design: AnyDesign, name: str, seed: int = 0) -> Planned:
     depth, channels = getattr(design, "depth", 5), getattr(design, "channels", 5)
     wide = 1.0 if channels <= 8 else 1.25 if channels <= 12 else 1.6
     grouped = 1.5 if getattr(design, "convolution", "vanilla") == "separable" else 1.0
-    from_elsewhere = 1.9 if getattr(design, "genotype", SPHYNX).name in ("darts-v2", "pc-darts") else 1.0
+    from_elsewhere = 1.9 if getattr(design, "genotype", SPHYNX).name in ELSEWHERE else 1.0
     seconds = SHORT_EPOCHS * EPOCH_SECONDS * depth / 5 * wide * grouped * from_elsewhere
     return Planned(name, "train", seconds, lambda _runs: design, settings={"epochs": SHORT_EPOCHS}, seed=seed)
 
