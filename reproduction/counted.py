@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from reproduction.latency import imagenet_estimates, implied_gc_s_per_relu, measured_s_per_relu
+from reproduction.latency_claims import latency_claims
 from reproduction.tables import PaperRow, parameter_rows, relu_count_rows
 
 LATENCY_TOLERANCE = 0.05
@@ -24,6 +25,7 @@ class Counted:
     agreeing: int
     values: int
     why: tuple[str, ...]
+    has_command: bool = True  # that shows every row; else `why` does
 
     @property
     def verdict(self) -> str:
@@ -35,6 +37,7 @@ def compare_counts() -> tuple[Counted, ...]:
         compare_rows("relu-counts", "ReLU counts", "every table; table 1 among them", relu_count_rows()),
         compare_rows("parameters", "Parameter counts", "appendix F.3", parameter_rows()),
         _compare_latencies(),
+        _compare_latency_claims(),
     )
 
 
@@ -78,8 +81,22 @@ def _compare_latencies() -> Counted:
     )
 
 
+def _compare_latency_claims() -> Counted:
+    claims = latency_claims()
+    return Counted(
+        "latency-columns",
+        "What the paper says of its latency columns",
+        "CIFAR-100",
+        "Speed-ups and latencies in its text are those of its tables.",
+        sum(claim.agrees for claim in claims),
+        len(claims),
+        tuple(f"{claim.told}." for claim in claims),
+        has_command=False,
+    )
+
+
 def section_of(one: Counted) -> Iterator[str]:
     yield f"## {one.name}\n\n{one.title} ({one.source}). **{one.verdict}**"
-    yield f"(`python -m reproduction run {one.name}` shows every row).\n"
+    yield f"(`python -m reproduction run {one.name}` shows every row).\n" if one.has_command else ""
     if one.why:
         yield "\n".join(f"- {paragraph}" for paragraph in one.why) + "\n"

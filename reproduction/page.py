@@ -215,7 +215,7 @@ def _private(results: Path, name: str, outcomes: list[Outcome]) -> Iterator[str]
     rings = " and ".join(sorted({f"{row.ring_bits} bits" for row in measured.rows}))
     yield f"Private inference of the same network, measured (`results/private/{file.name}`; {machine}, TLS)."
     yield f"Its weights are random here, which makes the ring wide ({rings}); trained ones need fewer bits and bytes.\n"
-    own = next(o.row for o in outcomes if o.row.label == f"{measured.rows[0].relus / 1000:.1f}K")
+    own = next(o.row for o in outcomes if _has_relus(o.row, measured.rows[0].relus))
     image, classes = DATA_SETS[own.data]
     size = f"--channels {own.channels} --depth {own.depth} --reduce-at {','.join(map(str, own.reduce_at or ()))}"
     design = f"{size} --image-size {image.height} --classes {classes} --conv-stack paper"
@@ -225,12 +225,17 @@ def _private(results: Path, name: str, outcomes: list[Outcome]) -> Iterator[str]
     yield "| ReLUs | protocol | link | online | offline | online, MB | offline, MB | rounds | online in the paper |"
     yield "|---|---|---|---|---|---|---|---|---|"
     for row in measured.rows:
-        printed = {o.row.latency_ms for o in outcomes if o.row.label == f"{row.relus / 1000:.1f}K"}
+        printed = {o.row.latency_ms for o in outcomes if _has_relus(o.row, row.relus)}
         paper = ", ".join(f"{ms / 1000:.2f} s (DELPHI, its machines)" for ms in printed if ms is not None)
         times = f"{1e3 * row.online_s:.0f} ms | {row.offline_s:.2f} s"
         megabytes = f"{row.online_bytes / 1e6:.2f} | {row.offline_bytes / 1e6:.1f}"
         yield f"| {row.relus:,} | {row.backend} | {row.link} | {times} | {megabytes} | {row.rounds} | {paper or '-'} |"
     yield ""
+
+
+def _has_relus(row: Row, relus: int) -> bool:
+    """Return whether a row of the paper's is of so many ReLUs; ImageNet's are printed in whole thousands."""
+    return row.network == "sphynx" and row.label in (f"{relus / 1000:.1f}K", f"{relus / 1000:.0f}K")
 
 
 def _by_settings(kept: tuple[Ours, ...]) -> dict[tuple[str, ...], list[Ours]]:

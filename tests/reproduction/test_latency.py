@@ -9,6 +9,7 @@ from reproduction.latency import (
     rescaled_s,
     safenet,
 )
+from reproduction.latency_claims import latency_claims
 
 
 def test_the_gc_time_per_relu_is_one_number() -> None:
@@ -49,3 +50,11 @@ def test_safenet_is_scaled_by_delphi_on_both_machines() -> None:
     found = safenet()
     assert (found.here_s, found.delphi_here_s) == (2.22, 4.44)
     assert found.there_s == pytest.approx(7.2)
+
+
+def test_statements_about_latencies_follow_from_the_columns() -> None:
+    """Expect 1670/727, 1230/727, 2220/861, 727/579, 727 - 579, and 1114 where 1105 stands elsewhere."""
+    claims = latency_claims()
+    computed = [1670 / 727, 1230 / 727, 2220 / 861, 100 * (727 / 579 - 1), 148, 1114]
+    assert [claim.ours for claim in claims[:6]] == pytest.approx(computed)
+    assert [claim.agrees for claim in claims] == [True, True, True, True, False, False, True]

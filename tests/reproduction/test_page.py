@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from reproduction.counted import compare_counts, compare_rows
 from reproduction.experiments import EXPERIMENTS
 from reproduction.imagenet_cost import SPEED, imagenet_cost
 from reproduction.kept_searches import read_placements
+from reproduction.page import make_page
 from reproduction.paper_spread import networks_printed_twice
 from reproduction.tables import PaperRow
 
@@ -60,6 +62,7 @@ def test_counts_agree_where_one_reading_does() -> None:
         "relu-counts": (45, 49),
         "parameters": (6, 6),
         "latency-estimates": (13, 13),
+        "latency-columns": (5, 7),
     }
     first, second, wrong = (
         PaperRow("t", "a", "1K", 1000),
@@ -82,3 +85,16 @@ def test_imagenets_hours_follow_the_measured_epochs(tmp_path: Path) -> None:
     slower = imagenet_cost(tmp_path)
     assert slower.fewest_hours == pytest.approx(3 * cost.fewest_hours)
     assert slower.most_hours == pytest.approx(3 * cost.most_hours)
+
+
+def test_private_inference_of_an_imagenet_network_finds_its_row(tmp_path: Path) -> None:
+    """Its design has 172,480 ReLUs, which the paper prints as 172K."""
+    measured = json.loads((ROOT / "results/private/paper-tiny-imagenet.json").read_text())
+    for row in measured["rows"]:
+        row["relus"] = 172_480
+    shutil.copytree(ROOT / "results" / "speed", tmp_path / "speed")
+    (tmp_path / "private").mkdir()
+    (tmp_path / "private" / "paper-imagenet.json").write_text(json.dumps(measured))
+    told = make_page(tmp_path).split("\n## imagenet\n")[1].split("\n## ")[0]
+    assert "--channels 10 --depth 10 --reduce-at 1,5 --image-size 224 --classes 1000" in told
+    assert "| 172,480 | gc | loopback |" in told and "3.67 s (DELPHI, its machines)" in told
