@@ -26,7 +26,7 @@ import torch
 from benchmarks.zoo_networks import ZOO, Entry, answers, as_data, cifar100, network, trained
 from benchmarks.zoo_torchvision import MEAN, STD
 from sphynx.api.both_parties import ask_privately
-from sphynx.api.compiling import compile as compile_network
+from sphynx.api.compiling import compile_network
 from sphynx.cli.options import parse_memory
 from sphynx.compiler.settings import DEFAULT_KNEES
 from sphynx.errors import SphynxError

@@ -23,7 +23,7 @@ chosen = plans.design
 design = sphynx.Design(chosen.genotype, chosen.channels, chosen.depth, reduce_positions=(0, 1), name="sphynx-25.6k")
 
 # 3. Build it and watch one image go through: what is counted is what happens.
-network = sphynx.build(design).eval()
+network = sphynx.build_network(design).eval()
 seen = observe(network, design.image)
 with torch.no_grad():
     logits = network(torch.rand(1, *design.image))

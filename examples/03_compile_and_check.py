@@ -10,8 +10,8 @@ import sphynx
 OUT = Path("out/examples")
 
 # 1. Fold batch norms, fuse linear maps, choose scales from training images, round.
-network = sphynx.load(OUT / "network")
-compiled = sphynx.compile(network)
+network = sphynx.load_network(OUT / "network")
+compiled = sphynx.compile_network(network)
 print(f"{compiled.relus:,} ReLUs on integers modulo 2^{compiled.program.ring_bits}")
 print(f"logits are off by {compiled.logit_error:.1e} of their spread")
 

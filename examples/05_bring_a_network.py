@@ -35,7 +35,7 @@ for _ in range(5):
 
 # 2. Compile it as it is. `calibrate` is what it was trained on: it sets scales, and names the classes. `mean` and `std`
 #    are what its inputs were normalised by above; without them it would get pixel / 255.
-compiled = sphynx.compile(module, calibrate=digits, mean=digits.mean, std=digits.std)
+compiled = sphynx.compile_network(module, calibrate=digits, mean=digits.mean, std=digits.std)
 judged = compiled.judged
 assert judged is not None
 print(f"torch: {compiled.relus} ReLUs and {compiled.comparisons} comparisons of the max pool")
@@ -51,6 +51,6 @@ print(f"  private answers {[answer.label for answer in answers]}, labels {digits
 file = OUT / "mine.pt2"
 OUT.mkdir(parents=True, exist_ok=True)
 torch.export.save(torch.export.export(module.eval(), (images[:1],)), file)
-from_file = sphynx.compile(file, calibrate=digits, mean=digits.mean, std=digits.std)
+from_file = sphynx.compile_network(file, calibrate=digits, mean=digits.mean, std=digits.std)
 labels = [from_file.class_names[logits.argmax()] for logits in from_file.infer(pictures)]
 print(f"pt2: {file.stat().st_size:,} bytes, {from_file.relus} ReLUs, answers {labels}")

@@ -35,11 +35,11 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 if TYPE_CHECKING:
     from sphynx.api.asking import Client
     from sphynx.api.compiled import Compiled
-    from sphynx.api.compiling import compile
+    from sphynx.api.compiling import compile_network
     from sphynx.api.data import open_data
     from sphynx.api.designing import design_network
-    from sphynx.api.exporting import export
-    from sphynx.api.networks import build, evaluate, load
+    from sphynx.api.exporting import export_network
+    from sphynx.api.networks import evaluate_network, load_network
     from sphynx.api.planning import LatencyPlan, plan, plan_for_latency, plan_stream
     from sphynx.api.reducing import reduce_network
     from sphynx.api.searching import allocate_relus, place_reduce_cells, search_cells
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from sphynx.compiler.settings import CompileSettings
     from sphynx.data.images import Data
     from sphynx.design.results import DesignResult
+    from sphynx.network.build import build_network
     from sphynx.network.trained import TrainedNetwork
     from sphynx.program.cost.deployment import Deployment
     from sphynx.program.cost.estimate import Estimate
@@ -116,14 +117,14 @@ __all__ = [
     "Update",
     "__version__",
     "allocate_relus",
-    "build",
-    "compile",
+    "build_network",
+    "compile_network",
     "design_network",
-    "evaluate",
-    "export",
+    "evaluate_network",
+    "export_network",
     "find_cells",
     "keys",
-    "load",
+    "load_network",
     "open_data",
     "place_reduce_cells",
     "plan",
@@ -169,14 +170,14 @@ _DEFINED_IN = {
     "TrainedNetwork": "sphynx.network.trained",
     "Update": "sphynx.run.progress",
     "allocate_relus": "sphynx.api.searching",
-    "build": "sphynx.api.networks",
-    "compile": "sphynx.api.compiling",
+    "build_network": "sphynx.network.build",
+    "compile_network": "sphynx.api.compiling",
     "design_network": "sphynx.api.designing",
-    "evaluate": "sphynx.api.networks",
-    "export": "sphynx.api.exporting",
+    "evaluate_network": "sphynx.api.networks",
+    "export_network": "sphynx.api.exporting",
     "find_cells": "sphynx.space.published_cells",
     "keys": "sphynx.service",  # a module
-    "load": "sphynx.api.networks",
+    "load_network": "sphynx.api.networks",
     "open_data": "sphynx.api.data",
     "place_reduce_cells": "sphynx.api.searching",
     "plan": "sphynx.api.planning",

@@ -34,7 +34,7 @@ class SphynxError(Exception):
     """Something failed while running. `remedy` says what the user can do about it.
 
     >>> try:
-    ...     sphynx.load("runs/nothing")
+    ...     sphynx.load_network("runs/nothing")
     ... except sphynx.SphynxError as error:
     ...     print(error.where)
     runs/nothing
@@ -78,7 +78,7 @@ class MissingPartError(SphynxError):
     """An optional part of the installation (torch, the compiled core) is needed and absent.
 
     >>> try:
-    ...     sphynx.compile("mine.onnx", calibrate="cifar10")  # doctest: +SKIP
+    ...     sphynx.compile_network("mine.onnx", calibrate="cifar10")  # doctest: +SKIP
     ... except sphynx.MissingPartError as error:  # where onnx is not installed
     ...     print(error.remedy)
     """

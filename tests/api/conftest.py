@@ -20,7 +20,7 @@ def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder.mkdir()
     cells = sphynx.find_cells("sphynx")
     design = sphynx.Design(cells, 1, 2, (1,), sphynx.Shape(1, 8, 8), 10, conv_stack="single")
-    save_model(folder, sphynx.build(design))
+    save_model(folder, sphynx.build_network(design))
     save_normalisation(folder, sphynx.open_data("digits"))
     (folder / "config.json").write_text(json.dumps({"data": {"name": "digits"}}))
     return folder
@@ -28,4 +28,4 @@ def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def compiled(run_folder: Path) -> sphynx.Compiled:
-    return sphynx.compile(run_folder)
+    return sphynx.compile_network(run_folder)

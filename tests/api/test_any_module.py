@@ -26,7 +26,7 @@ def module() -> nn.Module:
 
 def test_a_module_and_its_file(tmp_path: Path) -> None:
     data, example = sphynx.open_data("digits"), torch.zeros(1, 1, 8, 8)
-    compiled = sphynx.compile(module().train(), example=example, calibrate=data, mean=0.0, std=1.0)
+    compiled = sphynx.compile_network(module().train(), example=example, calibrate=data, mean=0.0, std=1.0)
     assert compiled.name == "Sequential" and compiled.relus == 2 * 4 * 16 and compiled.comparisons == 3 * 4 * 16
     pictures = data.test.images[:20].numpy()
     with torch.no_grad():
@@ -38,16 +38,18 @@ def test_a_module_and_its_file(tmp_path: Path) -> None:
     assert judged is not None and abs(judged.error - compiled.judged.error) < 1e-4
     assert loaded.judge(replace(data, train=data.test)) is None  # these are other images
     torch.export.save(torch.export.export(module().eval(), (example,)), tmp_path / "mine.pt2")
-    by_file = sphynx.compile(tmp_path / "mine.pt2", calibrate=data)
+    by_file = sphynx.compile_network(tmp_path / "mine.pt2", calibrate=data)
     assert by_file.name == "mine"
     assert (by_file.infer(pictures) == compiled.infer(pictures)).all()
 
 
 def test_a_module_is_normalised_as_its_file_is_and_guessing_is_said(tmp_path: Path) -> None:
     data, told = sphynx.open_data("digits"), list[str]()
-    compiled = sphynx.compile(module(), calibrate=data, precision=Precision(8, 10), warn=told.append)
+    compiled = sphynx.compile_network(module(), calibrate=data, precision=Precision(8, 10), warn=told.append)
     torch.export.save(torch.export.export(module().eval(), (torch.zeros(1, 1, 8, 8),)), tmp_path / "mine.pt2")
-    by_file = sphynx.compile(tmp_path / "mine.pt2", calibrate=data, precision=Precision(8, 10), warn=told.append)
+    by_file = sphynx.compile_network(
+        tmp_path / "mine.pt2", calibrate=data, precision=Precision(8, 10), warn=told.append
+    )
     pictures = data.test.images[:5].numpy()
     assert (by_file.infer(pictures) == compiled.infer(pictures)).all()
     assert [line.partition(":")[0] for line in told] == ["Sequential", "mine"]  # its weights are random
@@ -62,21 +64,21 @@ def test_a_damaged_file_is_refused_in_one_line(
     (tmp_path / "cut.pt2").write_bytes(whole[: len(whole) // 2])
     monkeypatch.setattr(logging.getLogger("torch.export"), "handlers", [caplog.handler])
     with pytest.raises(sphynx.InputError, match=r"it is not a valid \.pt2 file"):
-        sphynx.compile(tmp_path / "cut.pt2", calibrate="digits")
+        sphynx.compile_network(tmp_path / "cut.pt2", calibrate="digits")
     assert "torch.export" not in {record.name for record in caplog.records}  # which logs its traceback
 
 
 def test_what_is_missing_is_named() -> None:
     weights: Any = module().state_dict()
     with pytest.raises(sphynx.InputError, match="`network`: a state_dict holds weights") as refused:
-        sphynx.compile(weights, calibrate="digits")
+        sphynx.compile_network(weights, calibrate="digits")
     assert "load_state_dict" in refused.value.remedy
     nothing: Any = None
     with pytest.raises(sphynx.InputError, match="`network`: NoneType is not a network"):
-        sphynx.compile(nothing)
+        sphynx.compile_network(nothing)
     with pytest.raises(sphynx.InputError, match="Sequential: a torch module does not name its training data"):
-        sphynx.compile(module())
+        sphynx.compile_network(module())
     with pytest.raises(sphynx.InputError, match=r"`example`: its shape is \[1, 3, 8, 8\]"):
-        sphynx.compile(module(), example=torch.zeros(1, 3, 8, 8), calibrate="digits")
+        sphynx.compile_network(module(), example=torch.zeros(1, 3, 8, 8), calibrate="digits")
     with pytest.raises(sphynx.InputError, match="Sequential: Selu cannot be compiled"):
-        sphynx.compile(nn.Sequential(module(), nn.SELU()), calibrate="digits")
+        sphynx.compile_network(nn.Sequential(module(), nn.SELU()), calibrate="digits")

@@ -79,9 +79,9 @@ def test_what_needs_torch_says_so_where_there_is_none() -> None:
     code = (
         "import sys; sys.modules['torch'] = None\nimport sphynx\n"
         "print(sphynx.plan('25.6k').design.relus, sphynx.Compiled.__name__)\n"
-        "try: sphynx.evaluate\nexcept sphynx.MissingPartError as error: print(error, '|', error.remedy)"
+        "try: sphynx.evaluate_network\nexcept sphynx.MissingPartError as error: print(error, '|', error.remedy)"
     )
     assert python(code).splitlines() == [
         "25600 Compiled",
-        "sphynx.evaluate needs the package torch | pip install '.[design]' in a clone of Sphynx",
+        "sphynx.evaluate_network needs the package torch | pip install '.[design]' in a clone of Sphynx",
     ]

@@ -18,7 +18,7 @@ from sphynx.zoo.shipped import load_card, model_names
 def test_a_design_counts_what_its_network_does(tmp_path: Path) -> None:
     planned = sphynx.plan("2k", image=(1, 8, 8), classes=10)
     design = planned.design
-    seen = observe(sphynx.build(design), design.image)
+    seen = observe(sphynx.build_network(design), design.image)
     assert (design.relus, design.parameters, design.macs) == (seen.relus, seen.parameters, seen.macs)
     assert abs(design.relus - 2000) <= 100
     assert sphynx.plan(2000, image=(1, 8, 8), classes=10, tolerance="5%") == planned
@@ -35,7 +35,7 @@ def test_what_an_interpreter_shows_is_one_line() -> None:
     assert plans == f"PlanList({len(planned.plans)} plans, chosen: {plan})"
     assert data == "Data('digits': 1,438 training and 359 test images of 1x8x8, 10 classes)"
     (name, *_) = model_names()
-    network, compiled = sphynx.load(name), sphynx.Compiled.load(name)
+    network, compiled = sphynx.load_network(name), sphynx.Compiled.load(name)
     shown = f"{name!r}: {network.design.image}, "
     assert repr(network).startswith(f"TrainedNetwork({shown}") and "classes" in repr(network)
     assert repr(compiled).startswith(f"Compiled({shown}") and f"{compiled.relus:,} ReLUs" in repr(compiled)
@@ -47,7 +47,7 @@ def test_a_design_of_another_kind_is_named(tmp_path: Path) -> None:
 
     teacher = ResNet18Design(4, sphynx.Shape(3, 32, 32), 10, "small")
     teacher.save(tmp_path / "design.json")
-    assert teacher.relus == observe(sphynx.build(teacher), teacher.image).relus
+    assert teacher.relus == observe(sphynx.build_network(teacher), teacher.image).relus
     with pytest.raises(sphynx.InputError, match="sphynx-resnet18/1"):
         sphynx.Design.load(tmp_path)
 
@@ -63,18 +63,18 @@ def test_a_latency_is_planned_for(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_load_and_evaluate(run_folder: Path) -> None:
-    network = sphynx.load(run_folder)
+    network = sphynx.load_network(run_folder)
     data = sphynx.open_data("digits")
     assert (data.image, data.classes) == ((1, 8, 8), 10)
     assert network.class_names == tuple("0123456789") and network.design.relus == 128
-    by_itself = sphynx.evaluate(network, data, device="cpu")
-    assert by_itself == sphynx.evaluate(str(run_folder), device="cpu") and by_itself.images == 359
-    assert sphynx.evaluate(network, "digits", split="train").images == 1438
+    by_itself = sphynx.evaluate_network(network, data, device="cpu")
+    assert by_itself == sphynx.evaluate_network(str(run_folder), device="cpu") and by_itself.images == 359
+    assert sphynx.evaluate_network(network, "digits", split="train").images == 1438
 
 
 @pytest.mark.parametrize("name", model_names())
 def test_models_load_by_name(name: str) -> None:
-    network = sphynx.load(name)
+    network = sphynx.load_network(name)
     card = load_card(name)
     assert (network.name, network.design.relus) == (name, card["relus"])
     assert len(network.class_names) == card["data"]["classes"] and network.source is not None
@@ -135,34 +135,34 @@ def test_images_are_a_batch_of_an_array_or_a_tensor(compiled: sphynx.Compiled) -
 def test_classes_in_another_order_are_counted_right_and_others_refused(
     run_folder: Path, compiled: sphynx.Compiled
 ) -> None:
-    data, network = sphynx.open_data("digits"), sphynx.load(run_folder)
+    data, network = sphynx.open_data("digits"), sphynx.load_network(run_folder)
     names = data.train.class_names
     turned = replace(data, test=replace(data.test, labels=9 - data.test.labels, class_names=names[::-1]))
-    assert sphynx.evaluate(network, turned).accuracy == sphynx.evaluate(network, data).accuracy
+    assert sphynx.evaluate_network(network, turned).accuracy == sphynx.evaluate_network(network, data).accuracy
     assert compiled.check(turned).accuracy == compiled.check(data).accuracy
     words = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
     other = replace(data.test, class_names=(*words[:8], "eleven", "nine"))
     named = replace(network, class_names=words)
     with pytest.raises(sphynx.InputError, match="class 8 is 'eleven' here and 'eight' in the network"):
-        sphynx.evaluate(named, replace(data, test=other))
+        sphynx.evaluate_network(named, replace(data, test=other))
     program = replace(compiled.program, class_names=words)
     with pytest.raises(sphynx.InputError, match="which does not know 'eleven'"):
         replace(compiled, program=program).check(other)
     with pytest.raises(sphynx.InputError, match="which does not know 'eleven'"):
-        sphynx.compile(named, calibrate=replace(data, train=other))
+        sphynx.compile_network(named, calibrate=replace(data, train=other))
 
 
 def test_a_torch_module_of_ours_is_compiled_with_its_data(run_folder: Path, compiled: sphynx.Compiled) -> None:
-    module = sphynx.load(run_folder).module
-    made = sphynx.compile(module, calibrate="digits")
+    module = sphynx.load_network(run_folder).module
+    made = sphynx.compile_network(module, calibrate="digits")
     assert made.program.content_hash == compiled.program.content_hash
     with pytest.raises(sphynx.InputError, match="does not name its training data") as refused:
-        sphynx.compile(module)
+        sphynx.compile_network(module)
     assert refused.value.remedy == "Give `calibrate=DATA`."
     with pytest.raises(sphynx.InputError, match=r"torch\.export fails on it"):
-        sphynx.compile(torch.nn.Linear(2, 2), calibrate="digits")
+        sphynx.compile_network(torch.nn.Linear(2, 2), calibrate="digits")
     with pytest.raises(sphynx.InputError, match="has its own"):
-        sphynx.compile(run_folder, mean=0.5)
+        sphynx.compile_network(run_folder, mean=0.5)
 
 
 def test_an_estimate_of_a_link_that_is_written_out(compiled: sphynx.Compiled, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Programs that `sphynx.compile` refuses: those that answer otherwise than their network, and those that cannot run."""
+"""Programs that `compile_network` refuses: those that answer otherwise than their network, or cannot run."""
 
 from __future__ import annotations
 
@@ -45,17 +45,17 @@ IMAGE = Shape(1, 6, 5)
 def test_a_program_that_is_far_off_is_refused_unless_that_is_accepted() -> None:
     coarse, told = Precision(6, 4), list[str]()
     with pytest.raises(sphynx.SphynxError, match=r"off by \d+% of their spread") as refusal:
-        sphynx.compile(padded(IMAGE), calibrate=noise(IMAGE), precision=coarse)
+        sphynx.compile_network(padded(IMAGE), calibrate=noise(IMAGE), precision=coarse)
     assert "more bits" in refusal.value.remedy and "accept_error=" in refusal.value.remedy
-    made = sphynx.compile(
+    made = sphynx.compile_network(
         padded(IMAGE), calibrate=noise(IMAGE), precision=coarse, accept_error=float("inf"), warn=told.append
     )
     assert made.judged is not None and made.judged.is_far_off and not made.judged.is_misread
     assert "This is accepted" in told[0]
     with pytest.raises(sphynx.SphynxError, match=r"more than 0%"):
-        sphynx.compile(padded(IMAGE), calibrate=noise(IMAGE), accept_error=1e-6)
+        sphynx.compile_network(padded(IMAGE), calibrate=noise(IMAGE), accept_error=1e-6)
     with pytest.raises(sphynx.InputError, match="`accept_error`: nan"):
-        sphynx.compile(padded(IMAGE), calibrate=noise(IMAGE), accept_error=float("nan"))
+        sphynx.compile_network(padded(IMAGE), calibrate=noise(IMAGE), accept_error=float("nan"))
 
 
 def test_a_network_that_was_read_wrongly_is_an_error_of_the_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,9 +68,9 @@ def test_a_network_that_was_read_wrongly_is_an_error_of_the_compiler(monkeypatch
 
     monkeypatch.setattr(value, "_coordinates", lost)
     with pytest.raises(sphynx.SphynxError, match="another network was read") as refusal:
-        sphynx.compile(padded(IMAGE), calibrate=noise(IMAGE))
+        sphynx.compile_network(padded(IMAGE), calibrate=noise(IMAGE))
     assert "report it" in refusal.value.remedy and "doctor --json" in refusal.value.remedy
-    made = sphynx.compile(padded(IMAGE), calibrate=noise(IMAGE), accept_error=10, warn=lambda _: None)
+    made = sphynx.compile_network(padded(IMAGE), calibrate=noise(IMAGE), accept_error=10, warn=lambda _: None)
     assert made.judged is not None and made.judged.is_misread
 
 
@@ -79,24 +79,24 @@ def test_what_does_not_fit_a_ciphertext_is_refused_when_it_is_compiled() -> None
     image = Shape(1, 65, 64)
     network = nn.Sequential(nn.Flatten(), nn.Linear(image.size, 4))
     with pytest.raises(sphynx.InputError, match=r"logits: one output reads 65 rows and 64 columns .* 4,160 elements"):
-        sphynx.compile(network, calibrate=noise(image))
+        sphynx.compile_network(network, calibrate=noise(image))
 
 
 def test_a_program_whose_shares_would_be_off_by_one_too_often_gets_a_wider_ring(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    narrow = sphynx.compile(padded(IMAGE), calibrate=noise(IMAGE), warn=lambda _: None)
+    narrow = sphynx.compile_network(padded(IMAGE), calibrate=noise(IMAGE), warn=lambda _: None)
     usual = off_by_one.log2_off_by_one(narrow.program, narrow.weights)
     assert narrow.program.ring_bits < 40 and usual < off_by_one.MAX_LOG2_OFF_BY_ONE
     monkeypatch.setattr(off_by_one, "MAX_LOG2_OFF_BY_ONE", usual - 1)  # as if it had many more elements
-    wide = sphynx.compile(padded(IMAGE), calibrate=noise(IMAGE), warn=lambda _: None)
+    wide = sphynx.compile_network(padded(IMAGE), calibrate=noise(IMAGE), warn=lambda _: None)
     assert wide.program.ring_bits == 49 and wide.program.steps == narrow.program.steps  # 40 bits would be no rarer here
     pixels = noise(IMAGE).test.images[:1].numpy()
     (answer,) = wide.infer_privately(pixels)
     assert np.array_equal(answer.logits, narrow.infer(pixels)[0])
     monkeypatch.setattr(off_by_one, "MAX_LOG2_OFF_BY_ONE", -100.0)
     with pytest.raises(sphynx.SphynxError, match="off by one with probability"):
-        sphynx.compile(padded(IMAGE), calibrate=noise(IMAGE), warn=lambda _: None)
+        sphynx.compile_network(padded(IMAGE), calibrate=noise(IMAGE), warn=lambda _: None)
 
 
 def test_convolutions_that_fit_apart_are_not_fused_beyond_a_ciphertext() -> None:
@@ -106,7 +106,7 @@ def test_convolutions_that_fit_apart_are_not_fused_beyond_a_ciphertext() -> None
     network = nn.Sequential(
         nn.Conv2d(1, 1, (65, 1)), nn.Conv2d(1, 2, (1, 65)), nn.ReLU(), nn.Flatten(), nn.Linear(2 * 2 * 3, 4)
     )
-    compiled = sphynx.compile(network, calibrate=noise(image), precision=Precision(12, 12), warn=lambda _: None)
+    compiled = sphynx.compile_network(network, calibrate=noise(image), precision=Precision(12, 12), warn=lambda _: None)
     assert len(tuple(compiled.program.linears)) == 3
     pixels = noise(image).test.images[:1].numpy()
     (answer,) = compiled.infer_privately(pixels)

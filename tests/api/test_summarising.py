@@ -9,7 +9,7 @@ import pytest
 
 from sphynx.api import rates
 from sphynx.api.compiled import Compiled
-from sphynx.api.compiling import compile as compile_network
+from sphynx.api.compiling import compile_network
 from sphynx.api.summarising import summarise
 from sphynx.cli.main import main
 from sphynx.data.open import open_data

@@ -50,7 +50,7 @@ def settled(design: AnyDesign) -> TrainedNetwork:
 )
 def test_channels_of_any_kind_are_compiled_exactly(base: BaseDesign, kinds: str) -> None:
     network = with_random_letters(base, kinds)
-    compiled = sphynx.compile(network, calibrate=noisy_data())
+    compiled = sphynx.compile_network(network, calibrate=noisy_data())
     assert compiled.judged is not None and compiled.judged.read_error is not None
     assert compiled.judged.read_error < 1e-4 and compiled.judged.error < 0.05
     assert isinstance(network.design, ReducedDesign)
@@ -64,5 +64,5 @@ def test_a_mask_per_value_is_refused_by_the_layers_name() -> None:
     layers = rectified_layers(build_network(STREAM), STREAM.image)
     kinds = {name: ("r" + "i" * (shape.size - 1)) for name, shape in layers.items()}
     with pytest.raises(InputError, match="value by value") as refusal:
-        sphynx.compile(settled(ReducedDesign(STREAM, describe_layers(layers, kinds))), calibrate=noisy_data())
+        sphynx.compile_network(settled(ReducedDesign(STREAM, describe_layers(layers, kinds))), calibrate=noisy_data())
     assert "stages.0.0.to_relus.2" in str(refusal.value)

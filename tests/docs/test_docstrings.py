@@ -47,7 +47,7 @@ def test_the_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     chosen = sphynx.plan("500", image=(1, 8, 8), classes=10, cells=cells).design
     chosen.save("design.json")
     sphynx.train_network(chosen, "digits", out="runs/digits", settings={"epochs": 1})
-    sphynx.compile("runs/digits").save("compiled/digits")
+    sphynx.compile_network("runs/digits").save("compiled/digits")
     keys.init(Path("keys"))
     keys.issue(Path("keys"), "server", hosts=["127.0.0.1"])
     keys.issue(Path("keys"), "alice")

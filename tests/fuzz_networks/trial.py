@@ -83,7 +83,7 @@ def _read_by(drawn: Drawn, reader: Reader, folder: Path) -> Outcome:
     except Exception as error:  # whatever torch says
         return Outcome(drawn.seed, reader, "not exported", _line(error))
     try:
-        compiled = sphynx.compile(
+        compiled = sphynx.compile_network(
             given,
             calibrate=drawn.pictures(),
             mean=drawn.mean,

@@ -31,10 +31,10 @@ def test_digits_keep_their_accuracy_within_the_budget(original: Path, tmp_path: 
     result = sphynx.reduce_network(
         original, None, relu_budget=BUDGET, out=out, method=method, settings={"search_epochs": 8}
     )
-    assert result.best.counts.relus == sphynx.load(out).design.relus <= BUDGET < ORIGINAL.relus / 7
+    assert result.best.counts.relus == sphynx.load_network(out).design.relus <= BUDGET < ORIGINAL.relus / 7
     assert result.best.accuracy > result.original_accuracy - 0.03
     if method not in ("snl", "senet", "autorep"):  # those choose value by value
-        assert sphynx.compile(out).judged is not None
+        assert sphynx.compile_network(out).judged is not None
 
 
 def test_the_verb_prints_what_it_counted(original: Path, tmp_path: Path) -> None:

@@ -34,19 +34,22 @@ def reduced(out: Path, settings: ReduceSettings = BRIEF, budget: int = 100, **ch
 
 def test_the_result_is_a_run_folder_within_the_budget(tmp_path: Path) -> None:
     result = reduced(tmp_path / "run")
-    kept = sphynx.load(tmp_path / "run")
+    kept = sphynx.load_network(tmp_path / "run")
     assert kept.design.relus == result.best.counts.relus <= 100 < result.original_relus == ALL_RELUS
     assert kept.class_names == ("a", "b", "c") and kept.mean == noisy_data().mean
     written = json.loads((tmp_path / "run" / "reduction.json").read_text())
     assert ReduceResult.from_json(written) == result and written["best"] == "channels"
-    assert sphynx.evaluate(kept, noisy_data()).accuracy == result.best.accuracy
+    assert sphynx.evaluate_network(kept, noisy_data()).accuracy == result.best.accuracy
 
 
 def test_auto_keeps_the_better_of_two(tmp_path: Path) -> None:
     result = reduced(tmp_path / "run", dataclasses.replace(BRIEF, method="auto", rounds=1, search_epochs=0), 130)
     assert [one.method for one in result.tried] == ["stream", "channels"]
     assert all(one.counts.relus <= 130 and one.held_out_agreement is not None for one in result.tried)
-    kept, best = sphynx.load(tmp_path / "run"), sphynx.load(tmp_path / "run" / result.best.method / "run")
+    kept, best = (
+        sphynx.load_network(tmp_path / "run"),
+        sphynx.load_network(tmp_path / "run" / result.best.method / "run"),
+    )
     assert kept.design == best.design
     assert all(torch.equal(kept.module.state_dict()[name], own) for name, own in best.module.state_dict().items())
 
@@ -77,7 +80,7 @@ def test_an_interrupted_reduction_goes_on_as_if_it_had_not_been(
             reduced(tmp_path / "parts")
     resumed = reduced(tmp_path / "parts", resume=True)
     assert dataclasses.replace(resumed.best, minutes=0.0) == dataclasses.replace(whole.best, minutes=0.0)
-    one, other = (sphynx.load(tmp_path / name).module.state_dict() for name in ("whole", "parts"))
+    one, other = (sphynx.load_network(tmp_path / name).module.state_dict() for name in ("whole", "parts"))
     assert all(torch.equal(one[name], other[name]) for name in one)
     with pytest.raises(InputError, match="started with another"):
         reduced(tmp_path / "parts", budget=90, resume=True)
@@ -89,7 +92,7 @@ def test_labels_change_nothing(tmp_path: Path) -> None:
     settings = dataclasses.replace(BRIEF, rounds=1, search_epochs=0)
     for name, images in (("as they are", data), ("flipped", shuffled)):
         reduce_trained(original(), images, 100, settings, RECIPE, tmp_path / name)
-    one, other = (sphynx.load(tmp_path / name) for name in ("as they are", "flipped"))
+    one, other = (sphynx.load_network(tmp_path / name) for name in ("as they are", "flipped"))
     assert one.design == other.design
     weights = other.module.state_dict()
     assert all(torch.equal(own, weights[name]) for name, own in one.module.state_dict().items())
@@ -103,7 +106,7 @@ def test_a_budget_that_is_none_is_refused(tmp_path: Path, budget: int) -> None:
 
 def test_a_reduced_network_is_reduced_again_by_stream_alone(tmp_path: Path) -> None:
     reduced(tmp_path / "once", dataclasses.replace(BRIEF, rounds=1, search_epochs=0), 140)
-    once = sphynx.load(tmp_path / "once")
+    once = sphynx.load_network(tmp_path / "once")
     brief = {"training.epochs": 1, "training.batch_size": 27, "search_epochs": 0}
     with pytest.raises(InputError, match="reduced network already"):
         sphynx.reduce_network(

@@ -142,11 +142,11 @@ class Compiled:
 
         With the `network` that it was compiled from: float accuracy, and how often the two agree.
         """
-        from sphynx.api.networks import load
+        from sphynx.api.networks import load_network
         from sphynx.compiler.check import check
         from sphynx.data.images import ImageSet
 
-        trained = load(network) if isinstance(network, str | Path) else network
+        trained = load_network(network) if isinstance(network, str | Path) else network
         chosen = data if isinstance(data, ImageSet) else self.images(data, split=split, images=images)
         if trained is None:
             return check(self.program, self.weights, chosen)

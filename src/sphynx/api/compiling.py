@@ -1,6 +1,6 @@
-"""`compile` makes a trained network, ours or anybody's, into exact integers (`compiled`). Needs torch.
+"""`compile_network` makes a trained network, ours or anybody's, into exact integers (`compiled`). Needs torch.
 
-compiled = sphynx.compile("runs/digits")
+compiled = sphynx.compile_network("runs/digits")
 compiled.save("compiled/digits")
 """
 
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
 
 @Keywords(CompileSettings).function
-def compile(network: TrainedNetwork | nn.Module | str | Path, settings: CompileSettings) -> Compiled:
-    """Fold, fuse and quantise a trained network: a run folder, a model's name, what `load` gave, an ONNX file, a
-    .pt2 file of torch.export.save, or a torch module, of Sphynx or your own.
+def compile_network(network: TrainedNetwork | nn.Module | str | Path, settings: CompileSettings) -> Compiled:
+    """Fold, fuse and quantise a trained network: a run folder, a model's name, what `load_network` gave, an ONNX file,
+    a .pt2 file of torch.export.save, or a torch module, of Sphynx or your own.
 
     A module of your own is exported for an image like `example`, [1, channels, height, width]; by default for one of
     `calibrate`. Number ranges are measured on training images of `calibrate`: data, their name or path; by default
@@ -49,7 +49,7 @@ def compile(network: TrainedNetwork | nn.Module | str | Path, settings: CompileS
     their spread from image to image, or were off before anything was rounded. `accept_error` is another share of the
     spread for both. A network that the protocol cannot run is refused too.
 
-        >>> compiled = sphynx.compile("runs/digits")
+        >>> compiled = sphynx.compile_network("runs/digits")
         >>> compiled.save("compiled/again").name, compiled.judged.images
         ('again', 200)
     """
@@ -57,9 +57,9 @@ def compile(network: TrainedNetwork | nn.Module | str | Path, settings: CompileS
         readable = _read_file(Path(network), settings)
         return _warn_of_doubt(_compile(readable, _open(settings, None, readable.name), settings), settings)
     if isinstance(network, str | Path):
-        from sphynx.api.networks import load
+        from sphynx.api.networks import load_network
 
-        network = load(network)
+        network = load_network(network)
     from sphynx.compiler.readers import read_trained
     from sphynx.network.trained import TrainedNetwork
 

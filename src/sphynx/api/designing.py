@@ -18,7 +18,7 @@ from sphynx.run.work import open_work
 
 @Keywords(DesignSettings).function
 def design_network(data: Data | str | Path, settings: DesignSettings) -> DesignResult:
-    """The whole method: plan, cells, places of the reduce cells, training, and a comparison. `load(out)` is the result.
+    """Run the whole method: plan, cells, reduce cells, training, comparison. `load_network(out)` is the result.
 
     Cells are the published ones unless a `strategy` searches for them; found ones are ranked together with
     `random_cells` random ones. `reduce_at` is "search", "fixed" (D/3 and 2D/3) or positions. `compare` is the recipe of

@@ -13,37 +13,25 @@ from sphynx.data.images import Data
 from sphynx.data.known import open_known
 from sphynx.data.source import Split
 from sphynx.data.streamed import StreamedData
-from sphynx.network.build import AnyNetwork, build_network
 from sphynx.network.fit import require_fit
 from sphynx.network.trained import TrainedNetwork
 from sphynx.run.work import pick_device
-from sphynx.space.files import AnyDesign
 from sphynx.train.evaluate import Evaluation
 from sphynx.train.evaluate import evaluate as evaluate_module
 from sphynx.zoo.pretrained import load_named
 
 
-def build(design: AnyDesign) -> AnyNetwork:
-    """A design as a torch module, with random weights.
-
-    >>> network = sphynx.build(sphynx.Design.load("design.json"))
-    >>> sum(weights.numel() for weights in network.parameters()) == network.design.parameters
-    True
-    """
-    return build_network(design)
-
-
-def load(name_or_run: str | Path) -> TrainedNetwork:
+def load_network(name_or_run: str | Path) -> TrainedNetwork:
     """A run folder, its model.safetensors, or a name from `sphynx models ls`. `.module` is the torch module.
 
-    >>> network = sphynx.load("runs/digits")
+    >>> network = sphynx.load_network("runs/digits")
     >>> network.design.relus, len(network.class_names)
     (512, 10)
     """
     return load_named(name_or_run)
 
 
-def evaluate(
+def evaluate_network(
     network: TrainedNetwork | str | Path,
     data: Data | StreamedData | str | Path | None = None,
     *,
@@ -56,10 +44,10 @@ def evaluate(
     `seen` is called for every batch with the classes that were answered, and those that are right, both in the
     network's order.
 
-        >>> 0 < sphynx.evaluate("runs/digits").accuracy <= 1
+        >>> 0 < sphynx.evaluate_network("runs/digits").accuracy <= 1
         True
     """
-    trained = network if isinstance(network, TrainedNetwork) else load(network)
+    trained = network if isinstance(network, TrainedNetwork) else load_network(network)
     opened = known_data(trained, data)
     require_fit(trained.design, opened, trained=True)
     images = ordered_as(opened.test if split == "test" else opened.train, trained.class_names, where=opened.name)

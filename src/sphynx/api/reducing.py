@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sphynx.api.data import as_data
-from sphynx.api.networks import known_data, load
+from sphynx.api.networks import known_data, load_network
 from sphynx.config import Keywords, read_settings
 from sphynx.data.images import Data
 from sphynx.design.request import long_enough, recipe_for
@@ -33,8 +33,8 @@ TRAINING = "training."
 def reduce_network(
     network: TrainedNetwork | nn.Module | str | Path, data: Data | str | Path | None, settings: ReductionSettings
 ) -> ReduceResult:
-    """Takes a trained network (a run folder, a model's name, what `load` gave, a module of Sphynx) down to a budget of
-    ReLUs, by distillation from itself; the labels of `data` are not used. `load(out)` is the result.
+    """Take a trained network (a run folder, a name, what `load_network` gave, a module of Sphynx) down to a budget
+    of ReLUs, by distillation from itself; the labels of `data` are not used. `load_network(out)` is the result.
 
     `method` "auto" tries "stream" and "channels" and keeps the better; docs/reduce.md describes all. `settings` are
     values of the reduction (`ReduceSettings`), and, as in {"training.epochs": 20}, of the training that follows, whose
@@ -73,7 +73,7 @@ def _opened(
     if isinstance(network, str | Path):
         if is_foreign(network):
             raise _not_ours(str(network))
-        network = load(network)
+        network = load_network(network)
     if isinstance(network, TrainedNetwork):
         images = known_data(network, data)
         if not isinstance(images, Data):

@@ -38,7 +38,7 @@ class Server:
 
     @Keywords(ServerSettings).method
     def __init__(self, compiled: Compiled | str | Path, settings: ServerSettings) -> None:
-        """`compiled` is a folder, a model's name, or what `compile` made; keywords are those of `ServerSettings`.
+        """`compiled` is a folder, a model's name, or a compiled network; keywords are those of `ServerSettings`.
 
         `keys` is the folder that `sphynx keys issue NAME --server HOST` made; port 0 in `listen` is any that is free.
         Bundles are kept in `state`: by default in the compiled folder, for a model in ./bundles/NAME, and for what has

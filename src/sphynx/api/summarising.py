@@ -13,7 +13,7 @@ from pathlib import Path
 import torch
 
 from sphynx.api.compiled import Compiled
-from sphynx.api.networks import evaluate, load
+from sphynx.api.networks import evaluate_network, load_network
 from sphynx.data.class_order import ordered_as
 from sphynx.data.images import Data
 from sphynx.data.known import open_known
@@ -86,7 +86,7 @@ def _load_trained(path: Path) -> TrainedNetwork | None:
     seeds = sorted(path.glob(f"seed-*/{MODEL}"))
     if not (path / MODEL).is_file() and not seeds:
         return None
-    return load(path if (path / MODEL).is_file() else seeds[0].parent)
+    return load_network(path if (path / MODEL).is_file() else seeds[0].parent)
 
 
 def _find_compiled(
@@ -129,7 +129,7 @@ def _with_classes(
     confusion = Confusion(names)
     if trained is not None:
         tell(f"evaluating on {len(data.test):,} test images")
-        evaluate(trained, data, seen=confusion.add)
+        evaluate_network(trained, data, seen=confusion.add)
     elif program is not None:
         images = ordered_as(data.test.sample(INTEGER_IMAGES), ours, where=data.name)
         tell(f"evaluating the integers on {len(images):,} test images")

@@ -31,8 +31,8 @@ def train_network(
     """Trains a design: `.accuracy` is that of the final epoch on test images, which are not looked at before.
 
     `recipe` is a name, a TOML file or a `Recipe`; "auto" suits it to the data; `settings` override its values. A recipe
-    that distils needs a `teacher`: "auto", a run, a model's name or a loaded network. `load(out)` is the network (of
-    several seeds: `load(out/"seed-0")`).
+    that distils needs a `teacher`: "auto", a run, a model's name or a network. `load_network(out)` is the network
+    (of several seeds: `load_network(out/"seed-0")`).
 
         >>> trained = sphynx.train_network("design.json", "digits", out="runs/again", settings={"epochs": 1})
         >>> len(trained.runs), 0 < trained.accuracy <= 1

@@ -65,14 +65,14 @@ def check(
       sphynx check sphynx-cifar100-25k --data cifar100 --run sphynx-cifar100-25k --images 1000 --figure ranges.svg
     """
     from sphynx.api.compiled import Compiled
-    from sphynx.api.networks import load
+    from sphynx.api.networks import load_network
     from sphynx.protocol.off_by_one import log2_off_by_one
     from sphynx.run.environment import describe_environment
 
     voice = opt.voice_for(verbose, quiet)
     backends = opt.parse_backends(private, "--private") if private else []
     loaded = Compiled.load(compiled, voice.say)
-    network = load(run) if run else None
+    network = load_network(run) if run else None
     opened = opt.open_known_images(data, image_size, stream, skip_bad, loaded.source, voice, where=compiled)
     chosen = loaded.images(opened, split=split, images=images)
     result = loaded.check(chosen, network=network)

@@ -91,7 +91,7 @@ def compile_run(
 
       sphynx compile smooth.onnx --calibrate cifar10 --approximate --knees 12 -o compiled/smooth
     """
-    from sphynx.api.compiling import compile as compile_network
+    from sphynx.api.compiling import compile_network
     from sphynx.space.artifact import is_foreign
     from sphynx.zoo.shipped import PROGRAM, model_path
 

@@ -42,14 +42,13 @@ def evaluate(
 
       sphynx eval sphynx-cifar100-25k --data cifar100
     """
-    from sphynx.api.networks import evaluate as evaluate_network
-    from sphynx.api.networks import load
+    from sphynx.api.networks import evaluate_network, load_network
     from sphynx.data.class_order import ordered_as
     from sphynx.run.environment import device_name
     from sphynx.run.work import pick_device
     from sphynx.train.confusion import Confusion
 
-    network, chosen = load(run), pick_device(device)
+    network, chosen = load_network(run), pick_device(device)
     voice = opt.voice_for(False, False, as_json)
     opened = opt.open_known_images(data, image_size, stream, skip_bad, network.source, voice, where=run)
     confusion = Confusion(ordered_as(opened.train, network.class_names, where=opened.name).class_names)

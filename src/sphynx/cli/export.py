@@ -25,7 +25,7 @@ def export(
 
       sphynx export sphynx-cifar100-25k -o sphynx.onnx
     """
-    from sphynx.api.exporting import export as export_network
+    from sphynx.api.exporting import export_network
 
     written = export_network(run, out)
     if as_json:

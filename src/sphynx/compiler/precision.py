@@ -14,7 +14,7 @@ LINK_BITS = range(4, 17)
 
 @dataclass(frozen=True)
 class Precision:
-    """Bits of weights and activations, for `sphynx.compile`.
+    """Bits of weights and activations, for `sphynx.compile_network`.
 
     >>> sphynx.Precision(weight_bits=12)
     Precision(weight_bits=12, activation_bits=10, link_bits=11)

@@ -1,5 +1,5 @@
-"""How a network is compiled, declared once: the keywords of `sphynx.compile` and the flags of `sphynx compile` are this
-record, `Precision` and `Deployment`.
+"""How a network is compiled, declared once: the keywords of `sphynx.compile_network` and the flags of `sphynx compile`
+are this record, `Precision` and `Deployment`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def parse_numbers(text: str) -> tuple[float, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class CompileSettings:
-    """The keywords of `sphynx.compile`.
+    """The keywords of `sphynx.compile_network`.
 
     >>> sphynx.CompileSettings(approximate=True, knees=12).knees
     12

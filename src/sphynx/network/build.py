@@ -25,7 +25,13 @@ AnyNetwork = SphynxNetwork | StreamNetwork | MicroNetwork | ResNet18 | Vgg11 | W
 
 
 def build_network(design: AnyDesign, *, auxiliary: bool = False, drop_path: bool = False) -> AnyNetwork:
-    """The auxiliary head and drop-path belong to networks of Sphynx cells; the others have neither."""
+    """Build a design as a torch module, with random weights. The auxiliary head and drop-path belong to networks of
+    Sphynx cells; the others have neither.
+
+        >>> network = sphynx.build_network(sphynx.Design.load("design.json"))
+        >>> sum(weights.numel() for weights in network.parameters()) == network.design.parameters
+        True
+    """
     if isinstance(design, ReducedDesign):
         return ReducedNetwork(design, build_network(design.base))
     if isinstance(design, StreamDesign):

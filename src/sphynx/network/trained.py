@@ -22,7 +22,7 @@ from sphynx.space.files import AnyDesign, account_of_any
 class TrainedNetwork:
     """`module` is the torch module, for evaluation, in single precision on the CPU.
 
-    >>> network = sphynx.load("runs/digits")
+    >>> network = sphynx.load_network("runs/digits")
     >>> network.module.training, len(network.mean)
     (False, 1)
     """

@@ -51,7 +51,7 @@ class Original:
 class Judgement:
     """A program beside its float network, on the calibration images.
 
-    >>> judgement: sphynx.Judgement | None = sphynx.compile("runs/digits").judged
+    >>> judgement: sphynx.Judgement | None = sphynx.compile_network("runs/digits").judged
     >>> judgement.images, judgement.fault
     (200, None)
     """

@@ -154,7 +154,7 @@ def _unknown(path: Path) -> tuple[str, str]:
         "it is not the weights of a trained run",
         f"{accepted}; sphynx compile also reads .onnx and .pt2 files. Export a torch module with "
         f'torch.export.save(torch.export.export(module.eval(), (example,)), "{exported}"), or compile it in Python: '
-        "sphynx.compile(module, calibrate=DATA).",
+        "sphynx.compile_network(module, calibrate=DATA).",
     )
 
 

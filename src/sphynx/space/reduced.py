@@ -104,7 +104,7 @@ class Activations:
 class ReducedDesign(Described):
     """A trained network's design with what became of its ReLUs (docs/reduce.md).
 
-    >>> network = sphynx.load("runs/fewer")  # doctest: +SKIP
+    >>> network = sphynx.load_network("runs/fewer")  # doctest: +SKIP
     >>> network.design.counts.relus, network.design.counts.truncations  # doctest: +SKIP
     """
 

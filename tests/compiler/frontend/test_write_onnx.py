@@ -50,7 +50,7 @@ def written(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     torch.manual_seed(0)
     design, path = DESIGNS[request.param], tmp_path_factory.mktemp("written") / "network.onnx"
     network = with_statistics(build_network(design)).eval()
-    sphynx.export(TrainedNetwork(design.name, network, MEAN, STD), path)  # type: ignore[arg-type]
+    sphynx.export_network(TrainedNetwork(design.name, network, MEAN, STD), path)  # type: ignore[arg-type]
     return Written(design, network, path)
 
 

@@ -27,7 +27,7 @@ INFERENCES = 10  # that share a weight which is prepared once, at least
 
 @dataclass(frozen=True)
 class Deployment:
-    """The conditions that `sphynx.compile` makes a program for: backend, link, bundles at once, memory for weights.
+    """The conditions that a program is made for: backend, link, bundles at once, memory for weights.
 
     >>> sphynx.Deployment(backend="gc", bundles=8).link.name
     'lan'
