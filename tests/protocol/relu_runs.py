@@ -13,12 +13,15 @@ from tests.protocol.parties import run_parties
 from sphynx.core import Prg
 from sphynx.program.backends import Backend
 from sphynx.protocol.channel import Channel, Record
-from sphynx.protocol.ots import set_up_client, set_up_server
+from sphynx.protocol.ots import add_up_client, add_up_server, set_up_client, set_up_server
 from sphynx.protocol.relu import ReluLayer, relu_client, relu_server
 
 Words = NDArray[np.uint64]
 # Sessions outlive bundles, so all runs share one set-up.
-SERVER_OTS, CLIENT_OTS = run_parties(lambda c: set_up_server(c, Prg()), lambda c: set_up_client(c, Prg()))
+SERVER_OTS, CLIENT_OTS = run_parties(
+    lambda c: add_up_server(c, set_up_server(c, Prg(), b"runs")),
+    lambda c: add_up_client(c, set_up_client(c, Prg(), b"runs")),
+)
 
 
 @dataclass

@@ -92,7 +92,7 @@ def shown_by_the_tables(monkeypatch: pytest.MonkeyPatch) -> tuple[bool, bool]:
         """The client's is the first that is made: the server's waits for the client's set-up."""
         if made:
             return honest_receiver(k, pairs, prg, checked=checked)
-        made.append(GrindingReceiver(pairs, 2, (0, 1), lambda s: before_sigma(times(2, early_tweak(s, 2)))))
+        made.append(GrindingReceiver(pairs, 0, (0, 1), lambda s: before_sigma(times(2, early_tweak(s, 1)))))
         return made[0]
 
     made: list[GrindingReceiver] = []

@@ -30,9 +30,9 @@ from sphynx.protocol import transport
 from sphynx.protocol.bundle import Bundle, load_bundle
 from sphynx.protocol.channel import Channel, local_pair
 from sphynx.protocol.gmw_material import ServerMaterial
-from sphynx.protocol.inference import InferenceClient, InferenceServer
+from sphynx.protocol.inference import InferenceClient, InferenceServer, _identify
 from sphynx.protocol.linear import ServerModel
-from sphynx.protocol.ots import ServerOts, set_up_client
+from sphynx.protocol.ots import ServerOts, add_up_client, set_up_client
 
 
 def ask(
@@ -348,14 +348,15 @@ def test_hostile_bytes_end_the_session_by_name(hostile: str) -> None:
 
     def server(channel: Channel) -> None:
         with pytest.raises(SphynxError, match=f"{hostile} is malformed"):
-            InferenceServer(model, channel).prepare(os.urandom(16), "gmw", 1)
+            InferenceServer(model, channel).prepare(bytes(16), "gmw", 1)
 
     def client(channel: Channel) -> None:
         if hostile == "public key":
             channel.send(b"\xff" * params.public_key_bytes)
             return
         channel.send(rlwe.LinearClient(params, Prg()).public_key())
-        set_up_client(channel, Prg())
+        bundle = Bundle(bytes(16), case.program.content_hash, "client", "gmw", 1, {})
+        add_up_client(channel, set_up_client(channel, Prg(), _identify(bundle)))
         channel.send(b"\xff" * plan.upload_bytes(plan.distinct_uploads[0], 1))
 
     run_parties(server, client)

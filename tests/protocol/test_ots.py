@@ -10,7 +10,7 @@ from sphynx.core import Prg, ot
 from sphynx.core.ot import OtReceiver, OtSender
 from sphynx.errors import SphynxError
 from sphynx.protocol.channel import HEADER_BYTES, Channel, Traffic
-from sphynx.protocol.ots import set_up_client, set_up_server
+from sphynx.protocol.ots import add_up_client, add_up_server, set_up_client, set_up_server
 
 
 def assert_connected(receiver: OtReceiver, sender: OtSender) -> None:
@@ -24,24 +24,24 @@ def assert_connected(receiver: OtReceiver, sender: OtSender) -> None:
 
 def test_both_directions_work_and_sizes_are_those_documented() -> None:
     def server(channel: Channel) -> tuple[OtReceiver, OtSender, Traffic]:
-        ots = set_up_server(channel, Prg())
+        ots = add_up_server(channel, set_up_server(channel, Prg(), b"sizes"))
         assert ots.delta[0, 0] & np.uint64(1)
         return ots.up, ots.down, channel.take_record().total()
 
     def client(channel: Channel) -> tuple[OtReceiver, OtSender]:
-        ots = set_up_client(channel, Prg())
+        ots = add_up_client(channel, set_up_client(channel, Prg(), b"sizes"))
         return ots.down, ots.up
 
     (server_receives, server_sends, traffic), (client_receives, client_sends) = run_parties(server, client)
     assert_connected(client_receives, server_sends)
     assert_connected(server_receives, client_sends)
     assert traffic.sent_bytes == 4096 + 4128 + 2 * HEADER_BYTES
-    assert traffic.received_bytes == 32 + 4112 + 1056 + 512 + 560 + 2 * HEADER_BYTES
+    assert traffic.received_bytes == 96 + 4112 + 1056 + 512 + 560 + 3 * HEADER_BYTES
 
 
 def test_a_point_outside_the_group_ends_the_set_up() -> None:
     def client(channel: Channel) -> None:
-        channel.send(bytes(32))
+        channel.send(bytes(96))
 
     with pytest.raises(SphynxError, match="group element"):
-        run_parties(lambda channel: set_up_server(channel, Prg()), client)
+        run_parties(lambda channel: set_up_server(channel, Prg(), b""), client)

@@ -16,7 +16,7 @@ from sphynx.core.gmw import online_messages
 from sphynx.errors import ConnectionLostError
 from sphynx.program.backends import Backend
 from sphynx.protocol.channel import Channel
-from sphynx.protocol.ots import set_up_client, set_up_server
+from sphynx.protocol.ots import add_up_client, add_up_server, set_up_client, set_up_server
 from sphynx.protocol.relu import relu_client, relu_server
 from sphynx.protocol.transport import Buffer
 
@@ -101,7 +101,9 @@ def test_a_message_of_a_wrong_size_ends_the_connection(backend: Backend, liar: s
     refusals: list[str] = []
 
     def server(channel: Channel) -> None:
-        ots = set_up_server(channel, Prg())  # sessions of its own: they end out of step
+        ots = add_up_server(
+            channel, set_up_server(channel, Prg(), b"views")
+        )  # sessions of its own: they end out of step
         if liar == "server":
             shortened(channel, honest_messages)
         try:
@@ -111,7 +113,7 @@ def test_a_message_of_a_wrong_size_ends_the_connection(backend: Backend, liar: s
             refusals.append(str(error))
 
     def client(channel: Channel) -> None:
-        ots = set_up_client(channel, Prg())
+        ots = add_up_client(channel, set_up_client(channel, Prg(), b"views"))
         if liar == "client":
             shortened(channel, honest_messages)
         try:

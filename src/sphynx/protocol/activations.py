@@ -54,6 +54,14 @@ def activation_layers(program: Program, batch: int) -> Layers:
     return layers
 
 
+def uses_up(layers: Layers, backend: Backend) -> bool:
+    """Return whether any of them needs OTs in which the client is the sender."""
+    return any(
+        backend == "gmw" if isinstance(layer, ReluLayer) else any(plan.uses_up for _, plan in layer.parts)
+        for layer in layers.values()
+    )
+
+
 def entering(step: Activation, tensors: Tensors) -> NDArray[Any]:
     """Take what a layer reads of a party's shares: a map, or a map and behind it its gates."""
     if isinstance(step, Gate):

@@ -47,6 +47,11 @@ class Squaring:
         return self.k * self.row
 
     @property
+    def uses_up(self) -> bool:
+        """Whether the OTs of `up` are needed."""
+        return False
+
+    @property
     def request_bytes(self) -> int:
         return _BLOCK_BYTES * blocks_down(self.ots, random_choices=False)
 

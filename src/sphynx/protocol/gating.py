@@ -56,6 +56,11 @@ class Gating:
         return self.k * self.row
 
     @property
+    def uses_up(self) -> bool:
+        """Whether the OTs of `up` are needed."""
+        return True
+
+    @property
     def offer_bytes(self) -> int:
         return _BLOCK_BYTES * blocks_up(self.ots)
 

@@ -46,6 +46,7 @@ from sphynx.protocol.activations import (
     prepare_server,
     run_client,
     run_server,
+    uses_up,
 )
 from sphynx.protocol.bundle import Bundle
 from sphynx.protocol.channel import Channel, Section
@@ -62,7 +63,14 @@ from sphynx.protocol.linear import (
 )
 from sphynx.protocol.linear_plan import plan_images, plan_program
 from sphynx.protocol.message_sizes import check_messages
-from sphynx.protocol.ots import ClientOts, ServerOts, set_up_client, set_up_server
+from sphynx.protocol.ots import (
+    ClientOts,
+    ServerOts,
+    add_up_client,
+    add_up_server,
+    set_up_client,
+    set_up_server,
+)
 from sphynx.protocol.relu import Arrays
 from sphynx.threads import Helper
 
@@ -84,7 +92,12 @@ class InferenceServer:
         model, channel, images = self._model, self._channel, len(bundle_ids) * batch
         layers = activation_layers(model.program, batch)
         check_messages(plan_images(model.program, images), layers, backend, images)
-        keys, ots = self._session = self._session or self._set_up(self._prg or Prg())
+        first = Bundle(bundle_ids[0], model.program.content_hash, "server", backend, batch, {})
+        keys, ots = self._session or self._set_up(self._prg or Prg(), _identify(first))
+        if uses_up(layers, backend):
+            with channel.section("setup", "ots"):
+                ots = add_up_server(channel, ots)
+        self._session = keys, ots
         prg = self._prg or Prg()
         keys, ots = keys.drawing_from(prg), replace(ots, prg=prg)
         shares = answer_masks(channel, model, keys, images)
@@ -123,7 +136,7 @@ class InferenceServer:
         with channel.section("online", program.logits.name):
             channel.send(_pack(program, tensors[program.logits.name]))
 
-    def _set_up(self, prg: Prg) -> tuple[rlwe.LinearServer, ServerOts]:
+    def _set_up(self, prg: Prg, context: bytes) -> tuple[rlwe.LinearServer, ServerOts]:
         params, channel = self._model.plan.params, self._channel
         with channel.section("setup", "keys"):
             public_key = bytes(channel.receive(params.public_key_bytes))
@@ -136,7 +149,7 @@ class InferenceServer:
                     remedy="The peer or the connection is broken: start a new session.",
                 ) from None
         with channel.section("setup", "ots"):
-            return keys, set_up_server(channel, prg)
+            return keys, set_up_server(channel, prg, context)
 
 
 class InferenceClient:
@@ -154,7 +167,12 @@ class InferenceClient:
         program, channel, images = self._program, self._channel, len(bundle_ids) * batch
         layers, plan = activation_layers(program, batch), plan_images(program, images)
         check_messages(plan, layers, backend, images)
-        keys, ots = self._session = self._session or self._set_up(self._prg or Prg())
+        first = Bundle(bundle_ids[0], program.content_hash, "client", backend, batch, {})
+        keys, ots = self._session or self._set_up(self._prg or Prg(), _identify(first))
+        if uses_up(layers, backend):
+            with channel.section("setup", "ots"):
+                ots = add_up_client(channel, ots)
+        self._session = keys, ots
         prg = self._prg or Prg()
         keys, ots = keys.drawing_from(prg), replace(ots, prg=prg)
         drawn = {name: draw_mask(prg, program, name, images) for name in _masked_tensors(program)}
@@ -200,13 +218,13 @@ class InferenceClient:
         logits: NDArray[np.int64] = (total.view(np.int64) << unused) >> unused
         return logits.reshape(bundle.batch, -1)
 
-    def _set_up(self, prg: Prg) -> tuple[rlwe.LinearClient, ClientOts]:
+    def _set_up(self, prg: Prg, context: bytes) -> tuple[rlwe.LinearClient, ClientOts]:
         channel = self._channel
         with channel.section("setup", "keys"):
             keys = rlwe.LinearClient(plan_program(self._program).params, prg, self._threads)
             channel.send(keys.public_key())
         with channel.section("setup", "ots"):
-            return keys, set_up_client(channel, prg)
+            return keys, set_up_client(channel, prg, context)
 
 
 def _places(batch: int, images: int) -> Iterator[slice]:

@@ -2,10 +2,13 @@
 
 In `down` the server is the extension's sender, in `up` the client is. Set-up:
 
-    client -> server    A, the base OTs' first message                                             32 bytes
+    client -> server    A, the base OTs' first message, with a proof                               96 bytes
     server -> client    B_1 .. B_128, chosen by the bits of its offset delta                    4,096 bytes
-    client -> server    set-up of `down` with its check; 128 OTs in it, chosen by the bits
-                        of the client's offset, with theirs                                     6,240 bytes
+    client -> server    set-up of `down` with its check                                         5,168 bytes
+
+and before the first bundle that needs `up` (all with gmw; with gc those of programs with gates or truncations):
+
+    client -> server    128 OTs in `down`, chosen by the bits of the client's offset            1,072 bytes
     server -> client    late tweak of those 128 OTs; set-up of `up`, whose base OTs they are    4,128 bytes
 
 Public-key work is thus done once, not once for each direction. The sessions serve every bundle of the connection:
@@ -24,16 +27,18 @@ generator at hand.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sphynx.core import Prg, garbling, ot
-from sphynx.protocol.base_ot import POINT_BYTES, BaseOtReceiver, BaseOtSender
+from sphynx.protocol.base_ot import FIRST_BYTES, POINT_BYTES, BaseOtReceiver, BaseOtSender
 from sphynx.protocol.channel import Channel
 
 Words = NDArray[np.uint64]
+Session = TypeVar("Session")
 
 SOFTSPOKEN_PARAMETER = 4  # 4 bytes of traffic per OT for about four AES blocks of work
 _BLOCK_BYTES = 16
@@ -57,46 +62,77 @@ _UP_BLOCKS = ot.setup_blocks(SOFTSPOKEN_PARAMETER, checked=False)
 @dataclass(frozen=True)
 class ServerOts:
     down: ot.OtSender
-    up: ot.OtReceiver
     delta: Words = field(repr=False)  # the offset of `down`, lowest bit 1
     prg: Prg = field(repr=False)
+    other: ot.OtReceiver | None = None
+
+    @property
+    def up(self) -> ot.OtReceiver:
+        return _set_up(self.other)
 
 
 @dataclass(frozen=True)
 class ClientOts:
     down: ot.OtReceiver
-    up: ot.OtSender
     prg: Prg = field(repr=False)
+    other: ot.OtSender | None = None
+
+    @property
+    def up(self) -> ot.OtSender:
+        return _set_up(self.other)
 
 
-def set_up_server(channel: Channel, prg: Prg) -> ServerOts:
+def set_up_server(channel: Channel, prg: Prg, context: bytes) -> ServerOts:
+    """`context` names the conversation to both parties, and neither chose it alone."""
     delta = garbling.random_delta(prg)
     chooses = BaseOtReceiver(delta[0], ot.BASE_OTS, prg)
-    first = bytes(channel.receive(POINT_BYTES))
-    answer, keys = chooses.answer(first)
+    first = bytes(channel.receive(FIRST_BYTES))
+    answer, keys = chooses.answer(first, context)
     channel.send(answer)
-    message = _blocks(channel.receive(_BLOCK_BYTES * (_DOWN_BLOCKS + _UP_BASE_BLOCKS)))
-    down = ot.OtSender(SOFTSPOKEN_PARAMETER, delta, keys, message[:_DOWN_BLOCKS], prg, checked=True)
+    message = _blocks(channel.receive(_BLOCK_BYTES * _DOWN_BLOCKS))
+    down = ot.OtSender(SOFTSPOKEN_PARAMETER, delta, keys, message, prg, checked=True)
     down.bind(first + answer)
-    tweak, pads = down.late_pads(message[_DOWN_BLOCKS:], ot.BASE_OTS, random_choices=False)
-    up = ot.OtReceiver(SOFTSPOKEN_PARAMETER, np.stack([pads.zeros, pads.ones], axis=1), prg, checked=False)
-    channel.send(tweak, up.setup.data)
-    return ServerOts(down, up, delta, prg)
+    return ServerOts(down, delta, prg)
 
 
-def set_up_client(channel: Channel, prg: Prg) -> ClientOts:
-    offers = BaseOtSender(prg)
+def set_up_client(channel: Channel, prg: Prg, context: bytes) -> ClientOts:
+    offers = BaseOtSender(prg, context)
     channel.send(offers.first_message)
     points = bytes(channel.receive(POINT_BYTES * ot.BASE_OTS))
     down = ot.OtReceiver(SOFTSPOKEN_PARAMETER, offers.keys(points), prg, checked=True)
     down.bind(offers.first_message + points)
-    offset = garbling.random_delta(prg)
-    message, t = down.correlated(offset[0], ot.BASE_OTS)
-    channel.send(down.setup.data, message.data)
+    channel.send(down.setup.data)
+    return ClientOts(down, prg)
+
+
+def add_up_server(channel: Channel, ots: ServerOts) -> ServerOts:
+    """Set up `up`, unless it is."""
+    if ots.other is not None:
+        return ots
+    message = _blocks(channel.receive(_BLOCK_BYTES * _UP_BASE_BLOCKS))
+    tweak, pads = ots.down.late_pads(message, ot.BASE_OTS, random_choices=False)
+    pairs = np.stack([pads.zeros, pads.ones], axis=1)
+    up = ot.OtReceiver(SOFTSPOKEN_PARAMETER, pairs, ots.prg, checked=False)
+    channel.send(tweak, up.setup.data)
+    return replace(ots, other=up)
+
+
+def add_up_client(channel: Channel, ots: ClientOts) -> ClientOts:
+    if ots.other is not None:
+        return ots
+    offset = garbling.random_delta(ots.prg)
+    message, t = ots.down.correlated(offset[0], ot.BASE_OTS)
+    channel.send(message.data)
     answer = channel.receive(ot.TWEAK_BYTES + _BLOCK_BYTES * _UP_BLOCKS)
     keys = ot.received_pads(t, bytes(answer[: ot.TWEAK_BYTES]))
-    up = ot.OtSender(SOFTSPOKEN_PARAMETER, offset, keys, _blocks(answer[ot.TWEAK_BYTES :]), prg, checked=False)
-    return ClientOts(down, up, prg)
+    setup = _blocks(answer[ot.TWEAK_BYTES :])
+    return replace(ots, other=ot.OtSender(SOFTSPOKEN_PARAMETER, offset, keys, setup, ots.prg, checked=False))
+
+
+def _set_up(other: Session | None) -> Session:
+    if other is None:
+        raise RuntimeError("`up` is needed and was not set up")
+    return other
 
 
 def _blocks(message: bytearray) -> Words:

@@ -78,6 +78,11 @@ class Truncation:
         return self.digits.tree.pair_count * self.row
 
     @property
+    def uses_up(self) -> bool:
+        """Whether the OTs of `up` are needed: for nodes of the tree."""
+        return self.node_ots > 0
+
+    @property
     def bit_ots(self) -> int:
         return _BITS * self.row
 
