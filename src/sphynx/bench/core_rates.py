@@ -27,16 +27,16 @@ TWEAK = bytes(range(16))
 INPUTS, REPLIES = 10, 20  # products per reply, and replies per call
 
 
-def connected(k: int) -> tuple[ot.OtReceiver, ot.OtSender]:
+def connected(k: int, *, checked: bool = False) -> tuple[ot.OtReceiver, ot.OtSender]:
     """Make both parties of an OT extension after ideal base OTs."""
     prg = Prg()
     delta = garbling.random_delta(prg)
     pairs = np.empty((ot.BASE_OTS, 2, 2), np.uint64)
     prg.fill_words(pairs)
-    receiver = ot.OtReceiver(k, pairs, prg, checked=False)
+    receiver = ot.OtReceiver(k, pairs, prg, checked=checked)
     bits = bit_values(delta[0])
     keys = np.ascontiguousarray(pairs[np.arange(ot.BASE_OTS), bits])
-    return receiver, ot.OtSender(k, delta, keys, receiver.setup, prg, checked=False)
+    return receiver, ot.OtSender(k, delta, keys, receiver.setup, prg, checked=checked)
 
 
 def ot_rates(k: int, threads: int, repeats: int) -> dict[str, float]:

@@ -43,7 +43,11 @@ def _times(scalar: bytes, point: bytes) -> bytes:
     if len(point) == POINT_BYTES:
         with contextlib.suppress(SodiumRefusal):
             return sodium.crypto_scalarmult_ed25519_noclamp(scalar, point)
-    raise SphynxError(
+    raise _not_a_point()
+
+
+def _not_a_point() -> SphynxError:
+    return SphynxError(
         "the peer sent something that is not a group element",
         where="base OT",
         remedy="The connection or the peer is broken: start a new session.",
@@ -116,6 +120,8 @@ class BaseOtReceiver:
     def answer(self, first_message: bytes, context: bytes) -> tuple[bytes, Words]:
         """Return (what to send, the keys as blocks of shape (OTs, 2)). Nothing depends on a choice before the proof is
         checked."""
+        if len(first_message) != FIRST_BYTES:
+            raise _not_a_point()
         first = first_message[:POINT_BYTES]
         _check_proof(first, first_message[POINT_BYTES:], context)
         sent, keys = [], []
