@@ -29,6 +29,7 @@ from sphynx.search.placement.recipe import PlacementRecipe
 from sphynx.search.ranking import Ranked, random_cells, rank
 from sphynx.search.recipe import Epoch, SearchRecipe, load_recipe
 from sphynx.search.seeds import search_seeds
+from sphynx.search.strategies import STRATEGIES, is_relaxed
 from sphynx.search.strategies.darts import Darts
 from sphynx.search.supernet.cellspace import CellSpace
 from sphynx.space.design import Design
@@ -257,6 +258,17 @@ def test_stopping_and_selection_options(tmp_path: Path) -> None:
     assert chosen.genotype.name == "perturbation"
     with pytest.raises(InputError, match="mixes all operations"):
         search.search_cells(small_data(), "gdas", SearchRecipe(**values), tmp_path / "g", Work(voice=QUIET))
+
+
+def test_a_strategy_of_your_own_that_is_relaxed_may_be_stopped_by_the_hessian(tmp_path: Path) -> None:
+    class Mine(Darts):
+        """Mixes all operations, as the class that it extends."""
+
+    found = search.search_cells(small_data(), Mine, replace(RECIPE, hessian=True), tmp_path, Work(voice=QUIET))
+    assert found.strategy == "Mine"
+    assert [name for name in STRATEGIES if is_relaxed(name)] == [
+        *("darts", "darts-unrolled", "darts-2nd", "pc-darts", "gaea"),
+    ]
 
 
 def test_several_seeds_with_a_ranking(tmp_path: Path) -> None:

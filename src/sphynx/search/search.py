@@ -26,10 +26,8 @@ from sphynx.search.objective import Batch, Objective
 from sphynx.search.perturbation import select_by_perturbation
 from sphynx.search.recipe import SearchRecipe
 from sphynx.search.stopping import dominant_eigenvalue, eigenvalue_grew, too_many_skips
-from sphynx.search.strategies import Maker, channel_divisor, maker_of, name_of
-from sphynx.search.strategies.darts import Darts
-from sphynx.search.strategies.gaea import Gaea
-from sphynx.search.strategies.strategy import Strategy
+from sphynx.search.strategies import STRATEGIES, Maker, channel_divisor, is_relaxed, maker_of, name_of
+from sphynx.search.strategies.strategy import Strategy, relaxed
 from sphynx.search.supernet.cellspace import KINDS, CellSpace, count_operation
 from sphynx.search.supernet.mixture import Mixtures
 from sphynx.search.supernet.supernet import Supernet
@@ -71,15 +69,15 @@ class Searcher:
         self.strategy.start_epoch(epoch)
 
     def step(self, train: Batch, held_out: Batch) -> torch.Tensor:
-        if not isinstance(self.strategy, Darts | Gaea):
-            return self.strategy.step(train, held_out)
-        # These evaluate everything in every step, so that one graph (one more while w warms up) serves all of them.
-        relaxed = self.strategy
+        strategy = self.strategy
+        if not relaxed(strategy):
+            return strategy.step(train, held_out)
+        # It evaluates everything in every step, so that one graph (one more while w warms up) serves all of them.
         return self._captures.run(
-            relaxed.epoch >= relaxed.warmup_epochs,
-            lambda x, y, held_out_x, held_out_y: relaxed.step((x, y), (held_out_x, held_out_y)),
+            strategy.epoch >= strategy.warmup_epochs,
+            lambda x, y, held_out_x, held_out_y: strategy.step((x, y), (held_out_x, held_out_y)),
             (*train, *held_out),
-            lambda: [*self.shared.tensors(), *relaxed.tensors()],
+            lambda: [*self.shared.tensors(), *strategy.tensors()],
         )
 
     def state_dict(self) -> dict[str, Any]:
@@ -128,7 +126,7 @@ def search_cells(
             "strengths": {kind: strengths.tolist() for kind, strengths in learner.strengths().items()},
             "stopped": "skips" if too_many_skips(genotype, recipe) else "",
         }
-        if recipe.hessian and isinstance(learner, Darts | Gaea):
+        if recipe.hessian and relaxed(learner):
             batch = next(halves.held_out(epoch))
             record["eigenvalue"] = dominant_eigenvalue(
                 lambda: learner.held_out_loss(batch),
@@ -206,9 +204,7 @@ def _choose(rows: list[dict[str, Any]], recipe: SearchRecipe) -> Genotype:
 
 
 def _require_relaxation(strategy: str | Maker, recipe: SearchRecipe) -> None:
-    relaxed = ("darts", "darts-unrolled", "darts-2nd", "pc-darts", "gaea")
-    maker_of(strategy)
-    if strategy not in relaxed:
+    if not is_relaxed(strategy):
         for wanted, what in (
             (recipe.hessian, "the Hessian's eigenvalue"),
             (recipe.selection == "perturbation", "perturbation-based selection"),
@@ -216,7 +212,7 @@ def _require_relaxation(strategy: str | Maker, recipe: SearchRecipe) -> None:
             if wanted:
                 raise InputError(
                     f"{what} needs a strategy that mixes all operations, which {name_of(strategy)} does not",
-                    remedy=f"Use it with one of {', '.join(relaxed)}.",
+                    remedy=f"Use it with one of {', '.join(filter(is_relaxed, STRATEGIES))}.",
                 )
 
 

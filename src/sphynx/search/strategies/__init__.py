@@ -50,6 +50,12 @@ def maker_of(strategy: str | Maker) -> Maker:
     return STRATEGIES[strategy]
 
 
+def is_relaxed(strategy: str | Maker) -> bool:
+    """Return whether a strategy mixes all operations (`strategy.RelaxedStrategy`), before it is made."""
+    maker = maker_of(strategy)
+    return bool(getattr(getattr(maker, "func", maker), "is_relaxed", False))
+
+
 def channel_divisor(strategy: str | Maker, recipe: SearchRecipe) -> int:
     """The K that a strategy's supernet is built with."""
     maker_of(strategy)

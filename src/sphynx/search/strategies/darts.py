@@ -29,6 +29,8 @@ NAMES: dict[Order, str] = {"first": "darts", "unrolled": "darts-unrolled", "seco
 
 
 class Darts:
+    is_relaxed = True
+
     def __init__(self, shared: SharedWeights, generator: torch.Generator, *, order: Order = "first") -> None:
         self.name, self.shared, self.order = NAMES[order], shared, order
         self.space = shared.network.space

@@ -25,6 +25,7 @@ from sphynx.space.genotype import Genotype
 
 class Gaea:
     name = "gaea"
+    is_relaxed = True
 
     def __init__(self, shared: SharedWeights, generator: torch.Generator) -> None:
         self.shared, self.space = shared, shared.network.space

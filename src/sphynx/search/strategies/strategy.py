@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, Protocol
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Protocol, TypeGuard
 
 from torch import Tensor
 
@@ -38,6 +38,31 @@ class Strategy(Protocol):
     def state_dict(self) -> dict[str, Any]: ...
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None: ...
+
+
+class RelaxedStrategy(Strategy, Protocol):
+    """A strategy that mixes all operations in every step, differentiably in its parameters: `is_relaxed` says so.
+
+    One captured graph then serves all its steps, and what needs the mixture's gradient works with it: the Hessian's
+    eigenvalue and perturbation-based selection.
+    """
+
+    is_relaxed: bool
+    epoch: int
+
+    def parameters(self) -> Sequence[Tensor]:
+        """Everything that is learned on held-out data."""
+
+    def tensors(self) -> list[Tensor]:
+        """The tensors that a step changes besides w."""
+
+    def held_out_loss(self, batch: Batch) -> Tensor:
+        """The loss that the architecture minimises."""
+
+
+def relaxed(strategy: Strategy) -> TypeGuard[RelaxedStrategy]:
+    """Return whether a strategy says that it is relaxed; one of your own need not say anything."""
+    return getattr(strategy, "is_relaxed", False)
 
 
 def strongest(space: CellSpace, strengths: Mapping[Kind, Tensor], name: str) -> Genotype:
