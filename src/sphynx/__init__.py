@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from sphynx.api.designing import design_network
     from sphynx.api.exporting import export_network
     from sphynx.api.networks import evaluate_network, load_network
-    from sphynx.api.planning import LatencyPlan, plan, plan_for_latency, plan_stream
+    from sphynx.api.planning import LatencyPlan, plan
     from sphynx.api.reducing import reduce_network
     from sphynx.api.searching import allocate_relus, place_reduce_cells, search_cells
     from sphynx.api.serving import Server
@@ -128,8 +128,6 @@ __all__ = [
     "open_data",
     "place_reduce_cells",
     "plan",
-    "plan_for_latency",
-    "plan_stream",
     "reduce_network",
     "search_cells",
     "train_network",
@@ -181,8 +179,6 @@ _DEFINED_IN = {
     "open_data": "sphynx.api.data",
     "place_reduce_cells": "sphynx.api.searching",
     "plan": "sphynx.api.planning",
-    "plan_for_latency": "sphynx.api.planning",
-    "plan_stream": "sphynx.api.planning",
     "reduce_network": "sphynx.api.reducing",
     "search_cells": "sphynx.api.searching",
     "train_network": "sphynx.api.training",

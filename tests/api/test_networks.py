@@ -57,7 +57,7 @@ def test_a_latency_is_planned_for(monkeypatch: pytest.MonkeyPatch) -> None:
     from sphynx.program.cost.estimate import REFERENCE
 
     monkeypatch.setattr(rates, "machine_rates", lambda: REFERENCE)
-    found = sphynx.plan_for_latency("5ms", link="loopback", backend="gc", image=(1, 8, 8), classes=10)
+    found = sphynx.plan(latency_budget="5ms", link="loopback", backend="gc", image=(1, 8, 8), classes=10)
     assert found.estimate.total.online_seconds <= 0.005
     assert found.design == found.plans.chosen.design
 
@@ -112,9 +112,12 @@ def test_compiled_networks_are_saved_checked_and_asked(
     ],
 )
 def test_an_image_shape_is_channels_height_width(image: Any, what: str, remedy: str) -> None:
-    for plan in (sphynx.plan, sphynx.plan_stream):
+    for refused_by in (
+        lambda: sphynx.plan(6144, image=image, classes=4),
+        lambda: sphynx.plan(6144, family="stream", image=image, classes=4),
+    ):
         with pytest.raises(sphynx.InputError, match=what) as refused:
-            plan(6144, image=image, classes=4)
+            refused_by()
         assert remedy in refused.value.remedy
 
 

@@ -113,7 +113,7 @@ def test_flags_of_a_verb_within_a_group(tmp_path: Path) -> None:
             "or give --tolerance 0.14.",
         ),
         (
-            lambda: sphynx.plan_for_latency("90ms", link="modem"),
+            lambda: sphynx.plan(latency_budget="90ms", link="modem"),
             "plan --latency-budget 90ms --link modem",
             "`link`: 'modem' is not a valid link",
             "--link: 'modem' is not a valid link",

@@ -2,56 +2,35 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sphynx.api.plan_settings import PlanSettings
 from sphynx.cli import options as opt
 from sphynx.cli.output import count, print_json, print_table, short
 from sphynx.cli.output_files import out_file
 from sphynx.cli.plan_table import print_plans
-from sphynx.errors import InputError
+from sphynx.cli.record_flags import with_record_flags
 
 if TYPE_CHECKING:
-    from sphynx.space.choices import Borders, Family
-
+    from sphynx.api.planning import LatencyPlan
+    from sphynx.space.choices import Family
+    from sphynx.space.planner import PlanList
+    from sphynx.space.stream_planner import StreamPlanList
 
 _OF_CELLS = ("cells", "stem", "balancing", "conv_stack", "convolution")
 _OF_STREAMS = ("borders", "width")
 
 
+@with_record_flags
 def plan(
     context: typer.Context,
-    relu_budget: Annotated[str, typer.Option("--relu-budget", help="50k, 1.2M or 51200.")] = "",
-    latency_budget: Annotated[
-        str,
-        typer.Option(
-            "--latency-budget", help="Instead of --relu-budget: as many ReLUs as fit an online latency such as 100ms."
-        ),
-    ] = "",
-    link: opt.LinkOption = "lan",
-    backend: opt.BackendOption = "auto",
-    tolerance: Annotated[str, typer.Option("--tolerance", help="Allowed deviation from the budget.")] = "5%",
-    family: opt.FamilyOption = "cells",
-    cells: opt.CellsOption = "sphynx",
+    settings: Annotated[PlanSettings, {"image": None}],
     image_size: opt.ImageSize = 32,
     image_channels: opt.ImageChannels = 3,
-    classes: opt.Classes = 100,
-    stem: opt.StemOption = "auto",
-    balancing: opt.BalancingOption = "relu",
-    conv_stack: opt.ConvStackOption = "single",
-    convolution: opt.ConvolutionOption = "vanilla",
-    borders: opt.BordersOption = "halo",
-    width: Annotated[
-        int,
-        typer.Option(
-            "--width",
-            min=0,
-            help="Channels of a stream network's last stage; 0 = chosen by the budget.",
-            show_default=False,
-        ),
-    ] = 0,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Write the chosen design.json here.", callback=out_file)
     ] = None,
@@ -71,68 +50,21 @@ def plan(
 
       sphynx plan --family stream --relu-budget 25.6k -o stream.json
     """
-    from sphynx.api.planning import Flags, plan_for_latency
-    from sphynx.api.planning import plan as plan_budget
-    from sphynx.space.planner import parse_percentage, parse_relu_budget
+    from sphynx.api.planning import LatencyPlan, plan_by
+    from sphynx.space.stream_planner import StreamPlanList
 
-    if bool(relu_budget) == bool(latency_budget):
-        raise InputError(
-            "give either --relu-budget or --latency-budget",
-            where="--relu-budget, --latency-budget",
-            remedy="See sphynx plan --help.",
-        )
-    _refuse_idle_flags(context, family, by_latency=bool(latency_budget))
-    if family == "stream":
-        _plan_stream(
-            relu_budget, tolerance, (image_channels, image_size, image_size), classes, borders, width, out, as_json
-        )
-        return
-    image, estimated = (image_channels, image_size, image_size), None
-    flags: Flags = {
-        "image": image,
-        "classes": classes,
-        "cells": cells,
-        "tolerance": tolerance,
-        "stem": stem,
-        "balancing": balancing,
-        "conv_stack": conv_stack,
-        "convolution": convolution,
-    }
-    if latency_budget:
-        found = plan_for_latency(latency_budget, link=link, backend=opt.backend_for(backend), **flags)
-        budget, plans, estimated = found.relu_budget, found.plans, found.estimate
+    _refuse_idle_flags(context, settings.family, by_latency=settings.latency_budget is not None)
+    settings = replace(settings, image=(image_channels, image_size, image_size))
+    found = plan_by(settings)
+    if out is not None:
+        found.design.save(out)
+    if isinstance(found, StreamPlanList):
+        _show_streams(found, settings, as_json)
+    elif isinstance(found, LatencyPlan):
+        _show_cells(found.plans, settings, as_json, found)
     else:
-        budget, plans = parse_relu_budget(relu_budget), plan_budget(relu_budget, **flags)
-    if out is not None:
-        plans.design.save(out)
-    if as_json:
-        print_json(
-            {
-                "relu_budget": budget,
-                "reason": plans.reason,
-                "online_seconds": estimated and estimated.total.online_seconds,
-                "backend": estimated and estimated.backend,
-                "plans": [
-                    {
-                        "channels": p.channels,
-                        "depth": p.depth,
-                        "relus": p.relus,
-                        "parameters": p.parameters,
-                        "macs": p.macs,
-                        "chosen": p.chosen,
-                    }
-                    for p in plans.plans
-                ],
-            }
-        )
-        return
-    print_plans(plans, budget, parse_percentage(tolerance))
-    if estimated is not None:
-        typer.echo(
-            f"Estimated for the chosen one over {estimated.link.name}, ReLUs using {estimated.backend}: "
-            f"{1e3 * estimated.total.online_seconds:.0f} ms online, {estimated.total.offline_seconds:.2f} s offline."
-        )
-    if out is not None:
+        _show_cells(found, settings, as_json)
+    if out is not None and not as_json:
         typer.echo(f"wrote {out}", err=True)
 
 
@@ -145,43 +77,36 @@ def _refuse_idle_flags(context: typer.Context, family: Family, *, by_latency: bo
         opt.refuse_idle(context, idle, why)
 
 
-def _plan_stream(
-    relu_budget: str,
-    tolerance: str,
-    image: tuple[int, int, int],
-    classes: int,
-    borders: Borders,
-    width: int,
-    out: Path | None,
-    as_json: bool,
-) -> None:
-    from sphynx.space.files import save_design
+def _show_cells(plans: PlanList, settings: PlanSettings, as_json: bool, by_latency: LatencyPlan | None = None) -> None:
     from sphynx.space.planner import parse_percentage, parse_relu_budget
-    from sphynx.space.stream_planner import plan_stream
-    from sphynx.space.tally import Shape
 
-    if not relu_budget:
-        raise InputError("stream networks are planned by ReLUs", where="--latency-budget", remedy="Give --relu-budget.")
-    budget, shape = parse_relu_budget(relu_budget), Shape(*image)
-    plans = plan_stream(budget, parse_percentage(tolerance), shape, classes, borders, width)
-    if out is not None:
-        save_design(plans.chosen.design, out)
-    rows = [
-        {
-            "stages": str(plan.design),
-            "blocks": plan.design.blocks,
-            "relus": plan.relus,
-            "parameters": plan.parameters,
-            "macs": plan.macs,
-            "chosen": plan.chosen,
-        }
-        for plan in plans.plans
-    ]
+    estimated = None if by_latency is None else by_latency.estimate
+    budget = parse_relu_budget(settings.relu_budget or 0) if by_latency is None else by_latency.relu_budget
     if as_json:
+        rows = [_row(plan, channels=plan.channels, depth=plan.depth) for plan in plans.plans]
+        seconds, backend = (None, None) if estimated is None else (estimated.total.online_seconds, estimated.backend)
+        said = {"relu_budget": budget, "reason": plans.reason, "online_seconds": seconds, "backend": backend}
+        print_json({**said, "plans": rows})
+        return
+    print_plans(plans, budget, parse_percentage(settings.tolerance))
+    if estimated is not None:
+        typer.echo(
+            f"Estimated for the chosen one over {estimated.link.name}, ReLUs using {estimated.backend}: "
+            f"{1e3 * estimated.total.online_seconds:.0f} ms online, {estimated.total.offline_seconds:.2f} s offline."
+        )
+
+
+def _show_streams(plans: StreamPlanList, settings: PlanSettings, as_json: bool) -> None:
+    from sphynx.space.planner import parse_relu_budget
+
+    budget, chosen = parse_relu_budget(settings.relu_budget or 0), plans.design
+    if as_json:
+        rows = [_row(plan, stages=str(plan.design), blocks=plan.design.blocks) for plan in plans.plans]
         print_json({"relu_budget": budget, "reason": plans.reason, "plans": rows})
         return
     print_table(
-        f"Stream networks of at most {count(budget)} ReLUs, {shape} images, {classes} classes, {borders} borders",
+        f"Stream networks of at most {count(budget)} ReLUs, {chosen.image} images, {chosen.classes} classes, "
+        f"{chosen.borders} borders",
         ["", "stages (map:W:C of each block)", ">blocks", ">ReLUs", ">parameters", ">MACs"],
         (
             [
@@ -196,5 +121,7 @@ def _plan_stream(
         ),
         note=f"Chosen: {plans.reason}",
     )
-    if out is not None:
-        typer.echo(f"wrote {out}", err=True)
+
+
+def _row(plan: Any, **first: Any) -> dict[str, Any]:
+    return {**first, **{name: getattr(plan, name) for name in ("relus", "parameters", "macs", "chosen")}}

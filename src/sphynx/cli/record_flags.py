@@ -65,15 +65,12 @@ def meaning_of(record: Any, name: str) -> str:
     return str(next(field.metadata["meaning"] for field in dataclasses.fields(record) if field.name == name))
 
 
-def _record_flags(record: Any, replaced: Mapping[str, dataclasses.Field[Any]]) -> list[inspect.Parameter]:
-    """Make a flag of each field; those `replaced` have another default or meaning as flags."""
+def _record_flags(record: Any, replaced: Mapping[str, dataclasses.Field[Any] | None]) -> list[inspect.Parameter]:
+    """Make a flag of each field; those `replaced` have another default or meaning as flags, or None for no flag."""
     hints = _hints(record)
     found = {field.name: (field, typed_as(hints[field.name])) for field in dataclasses.fields(record)}
-    return [
-        _parameter(name, replaced.get(name, field), typed)
-        for name, (field, typed) in found.items()
-        if typed is not None
-    ]
+    flags = ((name, replaced.get(name, field), typed) for name, (field, typed) in found.items())
+    return [_parameter(name, field, typed) for name, field, typed in flags if field is not None and typed is not None]
 
 
 def typed_as(hint: Any) -> Any:

@@ -47,7 +47,7 @@ class Stage(NamedTuple):
 class StreamDesign(Described):
     """A network of residual blocks around a linear stream (docs/stream.md): its stages, one for each size of map.
 
-    >>> design = sphynx.plan_stream("12.8k", image=(3, 32, 32), classes=100).design
+    >>> design = sphynx.plan("12.8k", family="stream", image=(3, 32, 32), classes=100).design
     >>> design.save("stream.json")
     >>> sphynx.StreamDesign.load("stream.json") == design
     True

@@ -31,7 +31,7 @@ SMALL = Shape(3, 8, 8)
 DESIGNS: dict[str, AnyDesign] = {
     "cells": Design(SPHYNX, 2, 2, (1,), SMALL, 10, conv_stack="paper"),
     "cells, single": Design(SPHYNX, 1, 2, (0,), SMALL, 5, conv_stack="single"),
-    "stream": sphynx.plan_stream("1k", image=SMALL, classes=10).design,
+    "stream": sphynx.plan("1k", family="stream", image=SMALL, classes=10).design,
     "resnet18": ResNet18Design(2, SMALL, 10, "small"),
     "vgg11": Vgg11Design(2, Shape(3, 32, 32), 10, hidden=8),
     "wide resnet": WideResNetDesign(10, 1, SMALL, 10),
