@@ -44,6 +44,7 @@ def settled(design: AnyDesign) -> TrainedNetwork:
     [
         (STREAM, "ris"),
         (STREAM, "i0"),
+        (STREAM, "0"),
         pytest.param(RESIDUAL, "ri0", marks=pytest.mark.slow),
         pytest.param(RESIDUAL, "ris", marks=pytest.mark.slow),
     ],

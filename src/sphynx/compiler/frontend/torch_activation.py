@@ -12,7 +12,7 @@ from torch import nn
 from sphynx.compiler.frontend.torch_layers import array_of
 from sphynx.compiler.fusion.affine import Node
 from sphynx.compiler.fusion.fuse import Fuser
-from sphynx.compiler.fusion.select import select
+from sphynx.compiler.fusion.select import constant, select
 from sphynx.errors import InputError
 from sphynx.network.reduced import ReducedActivation
 from sphynx.program.ir import NOTHING, Relu, Square
@@ -33,6 +33,8 @@ def walk_activation(fuser: Fuser, layer: nn.Module, node: Node, name: str) -> No
         )
     if set(kinds) == {RELU}:
         return fuser.relu(node, name)
+    if set(kinds) == {REMOVED}:
+        return constant(fuser, np.zeros(node.shape))
     if not {RELU, SQUARE} & set(kinds):
         return _placed(fuser, select(fuser, node, name, _places(kinds, IDENTITY)), kinds, IDENTITY, name)
     alive = tuple(number for number, kind in enumerate(kinds) if kind != REMOVED)
