@@ -1,7 +1,6 @@
 """Digits by the methods, with a small ResNet18 as the original, reduced as a user does it, then compiled."""
 
 from pathlib import Path
-from typing import get_args
 
 import pytest
 from typer.testing import CliRunner
@@ -25,7 +24,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", [method for method in get_args(Method) if method != "auto"])
+@pytest.mark.parametrize("method", ["stream", "channels", "deepreduce", "snl", "senet"])
 def test_digits_keep_their_accuracy_within_the_budget(original: Path, tmp_path: Path, method: Method) -> None:
     out = tmp_path / "reduced"
     result = sphynx.reduce_network(
@@ -33,7 +32,7 @@ def test_digits_keep_their_accuracy_within_the_budget(original: Path, tmp_path: 
     )
     assert result.best.counts.relus == sphynx.load_network(out).design.relus <= BUDGET < ORIGINAL.relus / 7
     assert result.best.accuracy > result.original_accuracy - 0.03
-    if method not in ("snl", "senet", "autorep"):  # those choose value by value
+    if method not in ("snl", "senet"):  # those choose value by value
         assert sphynx.compile_network(out).judged is not None
 
 
