@@ -57,10 +57,10 @@ def garbling_rates(threads: int, repeats: int) -> dict[str, float]:
 
     def garble() -> None:
         _native.expand_seed(seed, 0, 0, zeros[:W], threads)
-        circuit.garble(key, delta, 0, RELUS, zeros, tables, colours, threads)
+        circuit.garble(key, delta, 0, RELUS, zeros, tables, colours, None, threads)
 
     def evaluate() -> None:
-        circuit.evaluate(key, 0, RELUS, zeros, tables, colours, threads)
+        circuit.evaluate(key, 0, RELUS, zeros, tables, colours, None, threads)
 
     ands = circuit.and_count * RELUS
     aes = garbled = evaluated = 0.0

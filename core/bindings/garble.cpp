@@ -1,6 +1,7 @@
 // Circuits and half-gates garbling.
 #include "garble/garble.h"
 
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -28,29 +29,37 @@ GarbleBatch batch_of(const nb::bytes& late_tweak, std::uint64_t first_instance, 
     return {block_from(late_tweak, "late_tweak"), first_instance, instances, threads};
 }
 
+using MaybeWordsOut = std::optional<WordsOut>;
+
+GarbledOutputs outputs_of(const Plan& plan, std::size_t instances, WordsOut& colours, MaybeWordsOut& halves) {
+    std::uint64_t* bits = sized(colours, product(plan.output_count(), plane_words(instances)), "colours");
+    if (!halves) return {bits};
+    return {bits, sized(*halves, product(plan.output_count(), instances), "halves")};
+}
+
 void garble_batch(const PlannedCircuit& self, nb::bytes late_tweak, Words delta, std::uint64_t first_instance,
-                  std::size_t instances, Words input_zeros, WordsOut tables, WordsOut colours,
+                  std::size_t instances, Words input_zeros, WordsOut tables, WordsOut colours, MaybeWordsOut halves,
                   unsigned threads) {
     const Plan& plan = self.plan;
     const GarbleBatch batch = batch_of(late_tweak, first_instance, instances, threads);
     const Block offset = *blocks(delta, 1, "delta");
     const Block* zeros = blocks(input_zeros, product(plan.input_count(), instances), "input_zeros");
     Block* to = blocks(tables, product(2 * plan.and_count(), instances), "tables");
-    std::uint64_t* bits = sized(colours, product(plan.output_count(), plane_words(instances)), "colours");
+    const GarbledOutputs outputs = outputs_of(plan, instances, colours, halves);
     nb::gil_scoped_release unlocked;
-    garble(plan, batch, offset, zeros, to, bits);
+    garble(plan, batch, offset, zeros, to, outputs);
 }
 
 void evaluate_batch(const PlannedCircuit& self, nb::bytes late_tweak, std::uint64_t first_instance,
-                    std::size_t instances, Words input_labels, Words tables, WordsOut colours,
+                    std::size_t instances, Words input_labels, Words tables, WordsOut colours, MaybeWordsOut halves,
                     unsigned threads) {
     const Plan& plan = self.plan;
     const GarbleBatch batch = batch_of(late_tweak, first_instance, instances, threads);
     const Block* labels = blocks(input_labels, product(plan.input_count(), instances), "input_labels");
     const Block* from = blocks(tables, product(2 * plan.and_count(), instances), "tables");
-    std::uint64_t* bits = sized(colours, product(plan.output_count(), plane_words(instances)), "colours");
+    const GarbledOutputs outputs = outputs_of(plan, instances, colours, halves);
     nb::gil_scoped_release unlocked;
-    evaluate(plan, batch, labels, from, bits);
+    evaluate(plan, batch, labels, from, outputs);
 }
 
 void evaluate_clear(const PlannedCircuit& self, Words inputs, WordsOut outputs) {
@@ -86,6 +95,9 @@ void bind_garble(nb::module_& module) {
             "relu", [](unsigned w, unsigned k, unsigned f) { return PlannedCircuit(relu_circuit(w, k, f)); },
             "w"_a, "k"_a, "f"_a)
         .def_static(
+            "floor", [](unsigned w, unsigned k, unsigned f) { return PlannedCircuit(floor_circuit(w, k, f)); },
+            "w"_a, "k"_a, "f"_a)
+        .def_static(
             "adder", [](unsigned width) { return PlannedCircuit(adder_circuit(width)); }, "width"_a)
         .def_static("aes128", [] { return PlannedCircuit(aes128_circuit()); })
         .def("write_bristol", [](const PlannedCircuit& self) { return write_bristol(self.circuit); })
@@ -95,9 +107,11 @@ void bind_garble(nb::module_& module) {
         .def_prop_ro("gate_count", [](const PlannedCircuit& self) { return self.circuit.gates.size(); })
         .def("evaluate_in_clear", evaluate_clear, "inputs"_a.noconvert(), "outputs"_a.noconvert())
         .def("garble", garble_batch, "late_tweak"_a, "delta"_a.noconvert(), "first_instance"_a, "instances"_a,
-             "input_zeros"_a.noconvert(), "tables"_a.noconvert(), "colours"_a.noconvert(), "threads"_a)
+             "input_zeros"_a.noconvert(), "tables"_a.noconvert(), "colours"_a.noconvert(),
+             "halves"_a.noconvert().none(), "threads"_a)
         .def("evaluate", evaluate_batch, "late_tweak"_a, "first_instance"_a, "instances"_a,
-             "input_labels"_a.noconvert(), "tables"_a.noconvert(), "colours"_a.noconvert(), "threads"_a);
+             "input_labels"_a.noconvert(), "tables"_a.noconvert(), "colours"_a.noconvert(),
+             "halves"_a.noconvert().none(), "threads"_a);
     module.def("encode_labels", encode, "delta"_a.noconvert(), "zeros"_a.noconvert(), "planes"_a.noconvert(),
                "instances"_a, "labels"_a.noconvert(), "threads"_a);
 }

@@ -83,6 +83,18 @@ Circuit relu_circuit(unsigned w, unsigned k, unsigned f) {
     return builder.finish({builder.subtract(y, mask)});
 }
 
+Circuit floor_circuit(unsigned w, unsigned k, unsigned f) {
+    if (w < 2 || w > k || k > 64 || f >= w) {
+        throw std::invalid_argument("floor_circuit needs 2 <= w <= k <= 64 and f < w");
+    }
+    CircuitBuilder builder;
+    const Value x_server = builder.input(w), x_client = builder.input(w), mask = builder.input(k);
+    const Value x = builder.add(x_server, x_client);
+    Value y(k, x[w - 1]);  // the sign goes on to the ring's highest bit
+    for (unsigned bit = f; bit < w; ++bit) y[bit - f] = x[bit];
+    return builder.finish({builder.subtract(y, mask)});
+}
+
 Circuit adder_circuit(unsigned width) {
     if (width < 1 || width > 1u << 16)
         throw std::invalid_argument("adder_circuit: the width is 1 to 65536 bits");

@@ -11,6 +11,10 @@ namespace sphynx {
 // to add, (w-1-f) to select, (k-1) to subtract.
 Circuit relu_circuit(unsigned w, unsigned k, unsigned f);
 
+// Signed truncation on additive shares: the same inputs; output = (x >> f) - r mod 2^k, x >> f rounded down. Needs
+// 2 <= w <= k <= 64 and f < w. ANDs: (w-1) to add, (k-1) to subtract.
+Circuit floor_circuit(unsigned w, unsigned k, unsigned f);
+
 // a + b mod 2^width, two inputs, one output.
 Circuit adder_circuit(unsigned width);
 

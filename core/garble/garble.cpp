@@ -37,7 +37,7 @@ std::uint64_t colours_of(const Block* labels, std::size_t count) {
 // for the evaluator.
 template <class AndGate>
 void run_plan(const Plan& plan, const GarbleBatch& batch, Block not_offset, const Block* inputs,
-              std::uint64_t* output_colours, std::size_t begin, std::size_t end, const AndGate& and_gate) {
+              const GarbledOutputs& outputs, std::size_t begin, std::size_t end, const AndGate& and_gate) {
     std::vector<Block> scratch(plan.slot_count() * chunk);
     const Tweaks even_tweaks(doubled(batch.late_tweak));
     Block tweaks_a[chunk], tweaks_b[chunk];  // of all gates: their keys differ
@@ -70,8 +70,11 @@ void run_plan(const Plan& plan, const GarbleBatch& batch, Block not_offset, cons
             }
         }
         for (std::size_t o = 0; o < plan.output_count(); ++o) {
-            output_colours[o * plane_words(batch.instances) + start / chunk] =
-                colours_of(row(plan.outputs()[o]), count);
+            const Block* labels = row(plan.outputs()[o]);
+            outputs.colours[o * plane_words(batch.instances) + start / chunk] = colours_of(labels, count);
+            if (!outputs.halves) continue;
+            std::uint64_t* halves = outputs.halves + o * batch.instances + start;
+            for (std::size_t i = 0; i < count; ++i) halves[i] = labels[i].hi;
         }
     }
     zeroise(scratch.data(), scratch.size() * sizeof(Block));
@@ -82,12 +85,12 @@ static_assert(chunk == 64, "a chunk is one word of a colour plane");
 }  // namespace
 
 void garble(const Plan& plan, const GarbleBatch& batch, Block delta, const Block* input_zeros, Block* tables,
-            std::uint64_t* output_colours) {
+            const GarbledOutputs& outputs) {
     if (!delta.lowest_bit()) throw std::invalid_argument("garble: the lowest bit of delta must be 1");
     const std::vector<AesKey> keys = gate_keys(plan, batch.late_tweak);
     const SymmetricKernels& kernels = symmetric_kernels();
     parallel_ranges(batch.instances, chunk, batch.threads, [&](std::size_t begin, std::size_t end) {
-        run_plan(plan, batch, delta, input_zeros, output_colours, begin, end,
+        run_plan(plan, batch, delta, input_zeros, outputs, begin, end,
                  [&](std::size_t index, const AndTweaks& tweaks, const AndOperands& in, Block* out,
                      std::size_t start, std::size_t count) {
                      Block* rows = tables + 2 * (plan.and_count() * start + index * count);
@@ -97,11 +100,11 @@ void garble(const Plan& plan, const GarbleBatch& batch, Block delta, const Block
 }
 
 void evaluate(const Plan& plan, const GarbleBatch& batch, const Block* input_labels, const Block* tables,
-              std::uint64_t* output_colours) {
+              const GarbledOutputs& outputs) {
     const std::vector<AesKey> keys = gate_keys(plan, batch.late_tweak);
     const SymmetricKernels& kernels = symmetric_kernels();
     parallel_ranges(batch.instances, chunk, batch.threads, [&](std::size_t begin, std::size_t end) {
-        run_plan(plan, batch, Block{}, input_labels, output_colours, begin, end,
+        run_plan(plan, batch, Block{}, input_labels, outputs, begin, end,
                  [&](std::size_t index, const AndTweaks& tweaks, const AndOperands& in, Block* out,
                      std::size_t start, std::size_t count) {
                      const Block* rows = tables + 2 * (plan.and_count() * start + index * count);

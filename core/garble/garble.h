@@ -9,7 +9,7 @@
 // OT depend on seeds that the evaluator chose, and could be made to fit tweaks that it knew (hash.h). Labels are [wire][instance]. Tables come in
 // chunks of 64 instances (the last may be shorter), each chunk [AND][2][instance]: they are written, sent and
 // read in one pass. Outputs leave as colour bits: the evaluator's xor the garbler's is the value; neither
-// side hands out labels of outputs or decoding information. Gates of constant (public) outputs leak nothing.
+// side hands out labels of outputs or decoding information (an evaluator may hash the halves of its own). Gates of constant (public) outputs leak nothing.
 #pragma once
 
 #include "crypto/block.h"
@@ -24,13 +24,20 @@ struct GarbleBatch {
     unsigned threads = 1;  // 0: all cores
 };
 
-// input_zeros[inputs][n], 2 * ands * n blocks of tables, output_colours[outputs][plane_words(n)].
-void garble(const Plan& plan, const GarbleBatch& batch, Block delta, const Block* input_zeros, Block* tables,
-            std::uint64_t* output_colours);
+// What comes out: colours[outputs][plane_words(n)] and, unless null, halves[outputs][n], the upper words of the
+// labels (of the zero labels for the garbler). An evaluator that knows the halves of a colour holds that colour.
+struct GarbledOutputs {
+    std::uint64_t* colours;
+    std::uint64_t* halves = nullptr;
+};
 
-// input_labels[inputs][n]; the same tables; the colours of the labels that came out.
+// input_zeros[inputs][n], 2 * ands * n blocks of tables.
+void garble(const Plan& plan, const GarbleBatch& batch, Block delta, const Block* input_zeros, Block* tables,
+            const GarbledOutputs& outputs);
+
+// input_labels[inputs][n]; the same tables.
 void evaluate(const Plan& plan, const GarbleBatch& batch, const Block* input_labels, const Block* tables,
-              std::uint64_t* output_colours);
+              const GarbledOutputs& outputs);
 
 // labels[row][j] = zeros[row][j] xor bit * delta, the bits as planes[row][plane_words(n)].
 void encode_labels(Block delta, const Block* zeros, const std::uint64_t* planes, std::size_t rows,

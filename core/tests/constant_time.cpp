@@ -61,9 +61,9 @@ void run_garbling() {
     const std::vector<std::uint64_t> planes = secrets<std::uint64_t>(inputs * words);
     std::vector<Block> labels(zeros.size()), tables(2 * circuit.and_count() * instances);
     std::vector<std::uint64_t> colours(14 * words);
-    garble(plan, batch, delta, zeros.data(), tables.data(), colours.data());
+    garble(plan, batch, delta, zeros.data(), tables.data(), {colours.data()});
     encode_labels(delta, zeros.data(), planes.data(), inputs, instances, labels.data(), 1);
-    evaluate(plan, batch, labels.data(), tables.data(), colours.data());
+    evaluate(plan, batch, labels.data(), tables.data(), {colours.data()});
 }
 
 void run_ot(bool random_choices, bool checked) {

@@ -55,6 +55,9 @@ int main() {
     CHECK_THROWS(relu_circuit(33, 32, 8));
     CHECK_THROWS(relu_circuit(32, 65, 8));
     CHECK_THROWS(relu_circuit(32, 32, 31));
+    CHECK(floor_circuit(20, 36, 5).and_count() == 19 + 35);
+    CHECK_THROWS(floor_circuit(33, 32, 8));
+    CHECK_THROWS(floor_circuit(32, 32, 32));
 
     const Circuit aes = aes128_circuit();
     CHECK(aes.and_count() == 200 * 36);

@@ -12,7 +12,8 @@ SphynxError
   ConnectionLostError    the other party went away, fell silent or is not understood
     HandshakeError       ... before there was a connection: keys, or something that is not TLS 1.3
     NobodyListensError   ... or was not there: its port refuses
-  InconsistentOtError    the other party failed a check of its oblivious transfers
+  FailedCheckError       a client failed a check: it departed from the protocol, or is broken
+    InconsistentOtError  ... of its oblivious transfers
   PeerGaveUpError        the other party ended the conversation and said why
   RefusedError           a server does not grant a request
   BundleRefusedError     a bundle may not be used
@@ -134,7 +135,11 @@ class PeerGaveUpError(SphynxError):
     """
 
 
-class InconsistentOtError(SphynxError):
+class FailedCheckError(SphynxError):
+    """A client departed from the protocol, or its machine is broken: nothing that is shared with it may be used."""
+
+
+class InconsistentOtError(FailedCheckError):
     """The peer failed a check of its oblivious transfers. It may know something of the offset: nothing made with that
     offset may be used."""
 

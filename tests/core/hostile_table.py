@@ -70,15 +70,18 @@ class Binding:
     good: Callable[[], dict[str, Any]]
     writes: frozenset[str] = field(default_factory=frozenset)
     free: frozenset[str] = field(default_factory=frozenset)
+    optional: frozenset[str] = field(default_factory=frozenset)  # may be None
 
 
-def binding(name: str, call: Callable[..., object], /, *, writes: str = "", free: str = "", **good: Any) -> Binding:
+def binding(
+    name: str, call: Callable[..., object], /, *, writes: str = "", free: str = "", optional: str = "", **good: Any
+) -> Binding:
     """Arrays are copied for each call, so that no call sees what another wrote."""
 
     def fresh() -> dict[str, Any]:
         return {key: value.copy() if isinstance(value, np.ndarray) else value for key, value in good.items()}
 
-    return Binding(name, call, fresh, frozenset(writes.split()), frozenset(free.split()))
+    return Binding(name, call, fresh, *(frozenset(names.split()) for names in (writes, free, optional)))
 
 
 def crypto_and_bits(made: Objects) -> list[Binding]:
@@ -123,21 +126,25 @@ def garbling(made: Objects) -> list[Binding]:
         words(2 * made.circuit.and_count * COUNT, 2),
         words(8, PLANE),
     )
-    batch = {"late_tweak": KEY, "first_instance": 0, "instances": COUNT, "tables": tables, "colours": colours}
+    batch: dict[str, Any] = {"late_tweak": KEY, "first_instance": 0, "instances": COUNT, "tables": tables, "colours": colours}
+    batch["halves"] = words(8, COUNT)
     return [
         binding("Circuit.read_bristol", n.Circuit.read_bristol, text=BRISTOL),
         binding("Circuit.relu", n.Circuit.relu, w=8, k=8, f=2, free="f"),
+        binding("Circuit.floor", n.Circuit.floor, w=8, k=8, f=2, free="f"),
         binding("Circuit.adder", n.Circuit.adder, width=8),
         binding(
             "Circuit.evaluate_in_clear", made.circuit.evaluate_in_clear, writes="outputs",
             inputs=words(24, PLANE), outputs=words(8, PLANE),
         ),
         binding(
-            "Circuit.garble", made.circuit.garble, writes="tables colours", free="first_instance threads",
+            "Circuit.garble", made.circuit.garble, writes="tables colours halves", free="first_instance threads",
+            optional="halves",
             delta=delta(), input_zeros=zeros, threads=1, **batch,
         ),
         binding(
-            "Circuit.evaluate", made.circuit.evaluate, writes="colours", free="first_instance threads",
+            "Circuit.evaluate", made.circuit.evaluate, writes="colours halves", free="first_instance threads",
+            optional="halves",
             input_labels=zeros, threads=1, **batch,
         ),
         binding(
@@ -245,7 +252,7 @@ def gmw(made: Objects) -> list[Binding]:
 
 def linear(made: Objects) -> list[Binding]:
     n, polynomials = made.params.n, np.ones((2, made.params.n), np.int32)
-    listed = {"tiles": 1, "used_index": USED, "used_counts": [10], "threads": 1}
+    listed: dict[str, Any] = {"tiles": 1, "used_index": USED, "used_counts": [10], "threads": 1}
     return [
         binding("rlwe.max_modulus_bits", rlwe.max_modulus_bits, n=4096, free="n"),
         binding("rlwe.Params.for_ring", rlwe.Params.for_ring, ring_bits=32),

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sphynx.core import Prg, garbling, ot
-from sphynx.core.bits import plane_words, slice_bits, unslice_bits
+from sphynx.core.bits import bit_values, plane_words, slice_bits, unslice_bits
 from tests.core.aes_vectors import FIPS_197_128
 
 KEY = bytes(range(16))
@@ -20,7 +20,7 @@ def run_garbled(circuit: garbling.Circuit, planes: np.ndarray, instances: int, t
     zeros = garbling.random_labels(prg, planes.shape[0], instances)
     garbled = garbling.garble(circuit, KEY, delta, zeros, threads=threads)
     labels = garbling.encode(delta, zeros, planes, threads=threads)
-    return garbling.evaluate(circuit, KEY, labels, garbled.tables, threads=threads) ^ garbled.colours
+    return garbling.evaluate(circuit, KEY, labels, garbled.tables, threads=threads).colours ^ garbled.colours
 
 
 def corner_values(width: int) -> st.SearchStrategy[int]:
@@ -52,6 +52,31 @@ def test_relu_over_the_whole_ring(case: tuple[int, int, int, list[tuple[int, int
     y = unslice_bits(run_garbled(circuit, planes, len(rows)), len(rows))
     expected = [a >> f if a < 2 ** (w - 1) else 0 for a in x]
     assert [(int(a) + int(b)) % 2**k for a, b in zip(y, mask, strict=True)] == expected
+
+
+@pytest.mark.parametrize(("w", "k", "f"), [(2, 2, 1), (8, 8, 0), (17, 33, 5), (20, 41, 19), (64, 64, 16)])
+def test_signed_truncation(w: int, k: int, f: int) -> None:
+    circuit, random = garbling.floor_circuit(w, k, f), np.random.default_rng(w)
+    assert circuit.and_count == (w - 1) + (k - 1)
+    x = [-(2 ** (w - 1)), -1, 0, 2 ** (w - 1) - 1] * 20
+    share, mask = (random.integers(0, 2**64, len(x), np.uint64) for _ in range(2))
+    x_server = np.array([(a - int(b)) % 2**64 for a, b in zip(x, share, strict=True)], np.uint64)
+    planes = np.concatenate([slice_bits(x_server, w), slice_bits(share, w), slice_bits(mask, k)])
+    y = unslice_bits(run_garbled(circuit, planes, len(x)), len(x))
+    assert [(int(a) + int(b)) % 2**k for a, b in zip(y, mask, strict=True)] == [(a >> f) % 2**k for a in x]
+
+
+def test_halves_of_output_labels_go_with_their_colours() -> None:
+    circuit, prg, count = garbling.relu_circuit(16, 20, 4), Prg(), 100
+    delta, zeros = garbling.random_delta(prg), garbling.random_labels(prg, 52, count)
+    planes = np.random.default_rng(1).integers(0, 2**64, (52, plane_words(count)), np.uint64)
+    garbled = garbling.garble(circuit, KEY, delta, zeros, with_halves=True)
+    labels = garbling.encode(delta, zeros, planes)
+    evaluated = garbling.evaluate(circuit, KEY, labels, garbled.tables, with_halves=True)
+    assert evaluated.halves is not None and garbled.halves is not None
+    values = bit_values(evaluated.colours ^ garbled.colours)[:, :count].astype(bool)
+    assert 0 < values.mean() < 1
+    assert np.array_equal(evaluated.halves, garbled.halves ^ np.where(values, delta[0, 1], np.uint64(0)))
 
 
 @pytest.mark.usefixtures("path")
@@ -121,13 +146,13 @@ def test_wrong_buffers_raise() -> None:
     with pytest.raises(ValueError, match="16 bytes"):
         garbling.evaluate(circuit, KEY[:5], zeros, garbled.tables)
     with pytest.raises(ValueError, match="too many"):
-        circuit.evaluate(KEY, 0, 2**63, zeros, garbled.tables, garbled.colours, 1)
+        circuit.evaluate(KEY, 0, 2**63, zeros, garbled.tables, garbled.colours, garbled.halves, 1)
     with pytest.raises(ValueError, match="too many"):
-        circuit.evaluate(KEY, 2**63, 10, zeros, garbled.tables, garbled.colours, 1)
+        circuit.evaluate(KEY, 2**63, 10, zeros, garbled.tables, garbled.colours, garbled.halves, 1)
     with pytest.raises(TypeError):
-        circuit.evaluate(KEY, 0, -1, zeros, garbled.tables, garbled.colours, 1)
+        circuit.evaluate(KEY, 0, -1, zeros, garbled.tables, garbled.colours, garbled.halves, 1)
     with pytest.raises(TypeError):
-        circuit.evaluate(KEY, 0, float("nan"), zeros, garbled.tables, garbled.colours, 1)  # type: ignore[arg-type]
+        circuit.evaluate(KEY, 0, float("nan"), zeros, garbled.tables, garbled.colours, garbled.halves, 1)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="relu_circuit"):
         garbling.relu_circuit(33, 32, 8)
     with pytest.raises(ValueError, match="width"):
@@ -165,7 +190,7 @@ def test_client_labels_come_from_correlated_ot() -> None:
     server_zeros = garbling.random_labels(prg, w, count)
     garbled = garbling.garble(circuit, KEY, delta, np.concatenate([server_zeros, labels(q)]))
     server_labels = garbling.encode(delta, server_zeros, slice_bits(x_server, w))
-    colours = garbling.evaluate(circuit, KEY, np.concatenate([server_labels, labels(t)]), garbled.tables)
+    colours = garbling.evaluate(circuit, KEY, np.concatenate([server_labels, labels(t)]), garbled.tables).colours
     y = unslice_bits(colours ^ garbled.colours, count)
     assert ((y + mask) & np.uint64(2**k - 1) == np.maximum(x, 0).astype(np.uint64) >> np.uint64(f)).all()
 
@@ -179,7 +204,7 @@ def test_colours_say_nothing_about_the_value() -> None:
     delta = garbling.random_delta(prg)
     zeros = garbling.random_labels(prg, 24, count)
     garbled = garbling.garble(circuit, KEY, delta, zeros)
-    colours = garbling.evaluate(circuit, KEY, garbling.encode(delta, zeros, planes), garbled.tables)
+    colours = garbling.evaluate(circuit, KEY, garbling.encode(delta, zeros, planes), garbled.tables).colours
     ones = np.unpackbits(colours.view(np.uint8), axis=1).sum(axis=1)
     assert (abs(ones - count / 2) < 6 * np.sqrt(count) / 2).all()
     assert (unslice_bits(colours ^ garbled.colours, count) == 32 >> 2).all()

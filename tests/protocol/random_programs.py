@@ -195,7 +195,7 @@ def random_case(seed: int, images: int = 1, ring_bits: int | None = None, *, wit
     return _case(make, f"random {seed}", ring_bits, spare=with_square)
 
 
-def random_public_case(seed: int, images: int = 1, *, with_square: bool = False) -> Case:
+def random_public_case(seed: int, images: int = 1, *, with_square: bool = False, with_gate: bool = True) -> Case:
     """A program of format 2: sums, truncations, activations that read either, a chain through a sum, a sum as
     logits."""
     make = _Builder(seed, images)
@@ -215,14 +215,15 @@ def random_public_case(seed: int, images: int = 1, *, with_square: bool = False)
     make.combine("doubled", ["residual/relu"] * 2, Shape(2 * make.draw(1, 3), *first[1:]), is_ranged=False)
     make.grouped("groups", "doubled", 2)
     make.relu("groups/relu", "groups")
-    make.gate("product", "residual/floor", "second/activation")
+    if with_gate:
+        make.gate("product", "residual/floor", "second/activation")
     make.combine("chain", ["long", "second/activation"], Shape(2, 3, 2), is_ranged=False)
     make.pool("chain/pool", "chain")
     classes = make.draw(2, 9)
     make.dense("dense", "chain/pool", classes)
     make.dense("other", "second/activation", classes)
     make.dense("third", "groups/relu", classes)
-    make.dense("gated", "product/floor", classes)
+    make.dense("gated", "product/floor" if with_gate else "residual/floor", classes)
     make.combine("logits", ["dense", "other", "third", "gated"], Shape(classes, 1, 1))
     return _case(make, f"random public {seed}", None, spare=True)
 

@@ -7,11 +7,11 @@ import sys
 HOLDS_ITS_CACHES = """
 import ctypes
 from sphynx.program.files import load_program
-from sphynx.protocol import linear_plan, relu_gc
+from sphynx.protocol import garbled_layer, linear_plan, relu_gc
 from sphynx.zoo.shipped import program_path
 linear_plan.plan_program(load_program(program_path("sphynx-cifar100-25k")))
 relu_gc.messages(relu_gc.ReluShape(20, 32, 3, 10))
-for kept in (linear_plan.plan_program, relu_gc._circuit):
+for kept in (linear_plan.plan_program, garbled_layer._circuit):
     assert kept.cache_info().currsize
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(kept))
 """

@@ -83,10 +83,10 @@ def shown_by_the_tables(monkeypatch: pytest.MonkeyPatch) -> tuple[bool, bool]:
         return next(value for name, value in bundle.arrays.items() if name.endswith("tables 0"))
 
     def evaluate(
-        circuit: garbling.Circuit, tweak: bytes, labels: Words, tables: Words, *, first_instance: int
-    ) -> Words:
+        circuit: garbling.Circuit, tweak: bytes, labels: Words, tables: Words, *, first_instance: int, with_halves: bool
+    ) -> garbling.Evaluated:
         online.append(labels.copy())
-        return honest_evaluate(circuit, tweak, labels, tables, first_instance=first_instance)
+        return honest_evaluate(circuit, tweak, labels, tables, first_instance=first_instance, with_halves=with_halves)
 
     def receiver(k: int, pairs: Words, prg: Prg, *, checked: bool) -> object:
         """The client's is the first that is made: the server's waits for the client's set-up."""

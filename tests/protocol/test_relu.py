@@ -18,6 +18,7 @@ from sphynx.protocol import relu_gc
 from sphynx.protocol.channel import HEADER_BYTES, Traffic
 from sphynx.protocol.gmw_material import MessageBytes, offline_messages
 from sphynx.protocol.relu import ReluLayer
+from sphynx.protocol.wires import CHUNK
 
 Words = NDArray[np.uint64]
 
@@ -63,7 +64,7 @@ def test_relu_is_exact_over_the_whole_ring(backend: Backend, case: list[tuple[in
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-@pytest.mark.parametrize("count", [relu_gc.CHUNK_RELUS, 2 * relu_gc.CHUNK_RELUS + 77])
+@pytest.mark.parametrize("count", [CHUNK, 2 * CHUNK + 77])
 def test_every_value_in_several_chunks(backend: Backend, count: int) -> None:
     layer = layer_of(9, 13, 3, count)
     x = (np.arange(count, dtype=np.int64) % 511 - 255).astype(np.uint64) & layer.shape.ring_mask

@@ -19,10 +19,12 @@ from sphynx.errors import ConnectionLostError
 from sphynx.program.backends import Backend
 from sphynx.program.interpret import require_images
 from sphynx.program.ir import Program
+from sphynx.program.security import Security
 from sphynx.protocol.bundle import ID_BYTES
 from sphynx.protocol.channel import Channel, local_pair
 from sphynx.protocol.inference import InferenceClient, InferenceServer
 from sphynx.protocol.linear import ServerModel
+from sphynx.protocol.verify.plan import plan_check
 from sphynx.service.prediction import Prediction, names_of_classes, ranked, real_logits
 
 TIMEOUT_S = 600.0  # a large layer on a slow machine
@@ -34,16 +36,19 @@ def ask_privately(
     images: NDArray[np.uint8],
     backend: Backend,
     weight_memory_bytes: int | None = None,
+    security: Security = "semi-honest",
 ) -> list[Prediction]:
     """uint8 [n, channels, height, width], one inference for each."""
     require_images(program, images)
     server_end, client_end = local_pair(timeout_s=TIMEOUT_S)
     identifiers = [os.urandom(ID_BYTES) for _ in images]
     with ThreadPoolExecutor(1, "sphynx-server") as pool:
-        model = ServerModel(program, dict(weights), memory_bytes=weight_memory_bytes)
+        check = plan_check(program, weights) if security == "malicious-client" else None
+        model = ServerModel(program, dict(weights), memory_bytes=weight_memory_bytes, check=check)
         served = pool.submit(_serve, model, server_end, identifiers, backend)
         try:
-            found = list(_ask(program, client_end, images, identifiers, backend))
+            party = InferenceClient(program, client_end, check=check)
+            found = list(_ask(party, client_end, images, identifiers, backend))
         except ConnectionLostError:
             served.result()  # what the server failed by says more than that it is gone
             raise
@@ -63,9 +68,9 @@ def _serve(model: ServerModel, channel: Channel, identifiers: list[bytes], backe
 
 
 def _ask(
-    program: Program, channel: Channel, images: NDArray[np.uint8], identifiers: list[bytes], backend: Backend
+    party: InferenceClient, channel: Channel, images: NDArray[np.uint8], identifiers: list[bytes], backend: Backend
 ) -> Iterator[Prediction]:
-    party = InferenceClient(program, channel)
+    program = party.program
     for identifier, pixels in zip(identifiers, images, strict=True):
         channel.take_record()
         start_s = time.monotonic()

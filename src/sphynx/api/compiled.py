@@ -27,6 +27,7 @@ from sphynx.program.folder import save_compiled
 from sphynx.program.interpret import interpret
 from sphynx.program.ir import Program
 from sphynx.program.judgement import Judgement, Original, judge, load_original, save_original
+from sphynx.program.security import Security, require_mode
 from sphynx.program.weights import load_weights
 from sphynx.service.prediction import Prediction, real_logits
 from sphynx.space.artifact import CARD
@@ -120,15 +121,23 @@ class Compiled:
         """Logits in the clear, [n, classes], of uint8 images [n, channels, height, width]: what clients get."""
         return real_logits(self.program, interpret(self.program, self.weights, np.asarray(images)))
 
-    def infer_privately(self, images: NDArray[np.uint8] | Tensor, *, backend: Backend = "gmw") -> list[Prediction]:
+    def infer_privately(
+        self,
+        images: NDArray[np.uint8] | Tensor,
+        *,
+        backend: Backend = "gmw",
+        security: Security = "semi-honest",
+    ) -> list[Prediction]:
         """Run both parties here, in two threads, without TLS: shows what an inference costs, and that it is exact.
 
-        `images` are uint8 [n, channels, height, width]; each is asked about by itself.
+        `images` are uint8 [n, channels, height, width]; each is asked about by itself. With the security
+        `malicious-client`, which needs the backend gc, the server checks all that the client does.
         """
         from sphynx.api.both_parties import ask_privately
 
         check_backend(backend, BACKENDS, where="`backend`")
-        return ask_privately(self.program, self.weights, np.asarray(images), backend)
+        security = require_mode(security, backend, where="`security`")
+        return ask_privately(self.program, self.weights, np.asarray(images), backend, security=security)
 
     def check(
         self,

@@ -18,8 +18,8 @@ from sphynx.bench.results import BenchRow, Layer, PerParty, Span
 from sphynx.program.backends import Backend
 from sphynx.program.cost.link import Link
 from sphynx.program.files import load_program
-from sphynx.protocol.channel import HEADER_BYTES, Section
-from sphynx.protocol.linear_plan import plan_images
+from sphynx.program.security import MODES, Security
+from sphynx.protocol.channel import Section
 
 
 class Timed(NamedTuple):
@@ -42,36 +42,44 @@ def measure_private(
     transport: str = "plain",
     progress: Callable[[str], None] = lambda _: None,
     weight_memory_bytes: int | None = None,
+    securities: Sequence[Security] = ("semi-honest",),
 ) -> tuple[BenchRow, ...]:
-    """A row for each model, backend and link. `transport` names the channel; `progress` is told what comes next."""
+    """A row for each model, mode (a backend and a security that it offers) and link. `transport` names the channel;
+    `progress` is told what comes next."""
     clear = {model.folder: InTheClear(model.design) for model in models if model.design}  # names may be equal
     questions = {model.folder: question(model.folder, batch) for model in models}
-    kinds = [(model, backend, name) for model in models for backend in backends for name in links]
+    modes = [(backend, security) for backend in backends for security in securities if not MODES[security, backend]]
+    kinds = [(model, backend, security, name) for model in models for backend, security in modes for name in links]
     timed: list[list[Timed]] = [[] for _ in kinds]
     for number in range(passes):
-        for (model, backend, link_name), found in zip(kinds, timed, strict=True):
-            progress(
-                f"{model.name}, {backend}, {link_name}" + (f", pass {number + 1} of {passes}" if passes > 1 else "")
-            )
+        for (model, backend, security, link_name), found in zip(kinds, timed, strict=True):
+            which_pass = f", pass {number + 1} of {passes}" if passes > 1 else ""
+            progress(f"{model.name}, {backend}, {security}, {link_name}{which_pass}")
             # Beside every row: the machine may be busier than a row ago.
             plaintext = clear[model.folder].time(batch) if model.folder in clear else None
-            job = Job(model.folder, backend, batch, repeats, links[link_name], open_channel, weight_memory_bytes)
+            link = links[link_name]
+            job = Job(model.folder, backend, batch, repeats, link, open_channel, weight_memory_bytes, security)
             found.append(Timed(plaintext, *run_parties(job, *questions[model.folder])))
     return tuple(_row(*kind, transport, batch, found) for kind, found in zip(kinds, timed, strict=True))
 
 
-def _row(model: Model, backend: Backend, link: str, transport: str, batch: int, passes: Sequence[Timed]) -> BenchRow:
+def _row(
+    model: Model,
+    backend: Backend,
+    security: Security,
+    link: str,
+    transport: str,
+    batch: int,
+    passes: Sequence[Timed],
+) -> BenchRow:
     plaintext = median_time([one.plaintext for one in passes if one.plaintext])
     server, client = joined([one.server for one in passes]), joined([one.client for one in passes])
     program = load_program(model.folder)
-    plan = plan_images(program, batch)
     online = [phase.seconds for phase in client.online]
     offline = [
         max(ours.end_s, theirs.end_s) - min(ours.start_s, theirs.start_s)
         for ours, theirs in zip(client.offline, server.offline, strict=True)
     ]
-    he_messages = [plan.upload_bytes(upload, plan.whole(batch)) for upload in plan.distinct_uploads]
-    he_messages += [plan.reply_bytes(name, plan.whole(batch)) for name in plan.convs]
     online_traffic, offline_traffic = client.online[-1].record.total(), client.offline[-1].record.total()
     offline_s, online_s = statistics.median(offline), statistics.median(online)
     offline_cpu_s, online_cpu_s = (
@@ -82,6 +90,7 @@ def _row(model: Model, backend: Backend, link: str, transport: str, batch: int, 
     return BenchRow(
         model=model.name,
         backend=backend,
+        security=security,
         link=link,
         transport=transport,
         plaintext_s=wall_s,
@@ -102,7 +111,7 @@ def _row(model: Model, backend: Backend, link: str, transport: str, batch: int, 
         offline_bytes=offline_traffic.bytes,
         online_bytes=online_traffic.bytes,
         online_bytes_per_relu=online_traffic.bytes / (batch * (program.relu_count + program.comparison_count)),
-        he_bytes=sum(he_messages) + HEADER_BYTES * len(he_messages),
+        he_bytes=server.details["he_bytes"],
         rounds=online_traffic.rounds,
         peak_memory_bytes=PerParty(server.peak_memory_bytes, client.peak_memory_bytes),
         bundle_bytes=PerParty(server.bundle_bytes, client.bundle_bytes),

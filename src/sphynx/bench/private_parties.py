@@ -24,12 +24,15 @@ from sphynx.bench.workers import tell, told_by, told_by_all, values_of, workers
 from sphynx.program.backends import Backend
 from sphynx.program.cost.link import Link
 from sphynx.program.files import load_program
+from sphynx.program.security import Security
 from sphynx.program.weights import load_weights
 from sphynx.protocol.bundle import ID_BYTES, Role
-from sphynx.protocol.channel import Channel, Record
+from sphynx.protocol.channel import HEADER_BYTES, Channel, Record
 from sphynx.protocol.inference import InferenceClient, InferenceServer
 from sphynx.protocol.linear import ServerModel
+from sphynx.protocol.linear_plan import ProgramPlan
 from sphynx.protocol.transport import SocketStream
+from sphynx.protocol.verify.plan import CheckPlan, plan_check
 
 OpenChannel = Callable[[socket.socket, Role, Link | None], Channel]
 Result = TypeVar("Result")
@@ -53,6 +56,7 @@ class Job:
     link: Link | None
     open_channel: OpenChannel = plain_channel
     weight_memory_bytes: int | None = None
+    security: Security = "semi-honest"
 
     @property
     def bundle_ids(self) -> list[bytes]:
@@ -140,10 +144,13 @@ def _serve(told: Connection, job: Job) -> Measured:
     program = load_program(job.folder)
     started = time.monotonic()
     weights = load_weights(job.folder, program)
-    model = ServerModel(program, weights, memory_bytes=job.weight_memory_bytes)
+    check = plan_check(program, weights) if job.security == "malicious-client" else None
+    model = ServerModel(program, weights, memory_bytes=job.weight_memory_bytes, check=check)
     details = {"model_s": time.monotonic() - started, "prepared_bytes": model.prepared_bytes}
+    details["he_bytes"] = _he_bytes(model.maps_for(job.batch).plan, job.batch)
     channel = accepted(told, job.open_channel, job.link)
     party = InferenceServer(model, channel)
+    _tell_check(channel, check)
     measured = Measured(details=details)
     for run, bundle_id in enumerate(job.bundle_ids):
         _in_step(channel)
@@ -160,7 +167,7 @@ def _serve(told: Connection, job: Job) -> Measured:
 def _ask(told: Connection, job: Job, pixels: NDArray[np.uint8], expected: NDArray[np.int64]) -> Measured:
     program = load_program(job.folder)
     channel = connected(told, job.open_channel, job.link)
-    party = InferenceClient(program, channel)
+    party = InferenceClient(program, channel, check=_told_check(channel))
     measured, equal = Measured(), True
     for run, bundle_id in enumerate(job.bundle_ids):
         _in_step(channel)
@@ -174,6 +181,23 @@ def _ask(told: Connection, job: Job, pixels: NDArray[np.uint8], expected: NDArra
     measured.details["equal_to_oracle"] = equal
     measured.peak_memory_bytes = peak_memory_bytes()
     return measured
+
+
+def _he_bytes(plan: ProgramPlan, batch: int) -> int:
+    """Count what the linear maps of one preparation send, frames included."""
+    whole = plan.whole(batch)
+    messages = [plan.upload_bytes(upload, whole) for upload in plan.distinct_uploads]
+    messages += [plan.reply_bytes(name, whole) for name in plan.convs]
+    return sum(messages) + HEADER_BYTES * len(messages)
+
+
+def _tell_check(channel: Channel, check: CheckPlan | None) -> None:
+    channel.send(bytes((check.ring_bits, check.functionals) if check else (0, 0)))
+
+
+def _told_check(channel: Channel) -> CheckPlan | None:
+    ring_bits, functionals = channel.receive(2)
+    return CheckPlan(ring_bits, functionals) if functionals else None
 
 
 def _in_step(channel: Channel) -> None:

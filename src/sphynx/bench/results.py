@@ -93,6 +93,7 @@ class BenchRow(Amounts):
     backend: str
     link: str
     transport: str = "plain"
+    security: str = "semi-honest"
     plaintext_s: float | None
     plaintext_cpu_s: float | None
     torch_s: float | None = None

@@ -47,7 +47,7 @@ def private_rows(rows: Sequence[BenchRow]) -> Iterator[list[str]]:
         yield [
             row.model,
             f"{row.batch} x {row.relus:,}" if row.batch > 1 else f"{row.relus:,}",
-            row.backend,
+            row.backend if row.security == "semi-honest" else f"{row.backend}, {row.security}",
             row.link,
             _milliseconds(row.plaintext_s if row.torch_s is None else row.torch_s),
             _milliseconds(row.onnxruntime_s),

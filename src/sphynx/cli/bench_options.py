@@ -14,9 +14,13 @@ from sphynx.errors import InputError, SphynxError
 from sphynx.space.choices import ConvStack
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from sphynx.bench.private_models import Model
     from sphynx.bench.results import BenchRun, Machine, Source, ThroughputRun
+    from sphynx.program.backends import Backend
     from sphynx.program.cost.link import Link
+    from sphynx.program.security import Security
     from sphynx.run.progress import Voice
 
 Programs = Annotated[list[str] | None, typer.Argument(help="Compiled folders, or names of models.")]
@@ -62,6 +66,14 @@ def models_for(
         voice.say(f"compiling {name}")
         models.append(untrained_model(name, conv_stack, folder / f"untrained-{number}"))
     return models
+
+
+def parse_securities(text: str, backends: Sequence[Backend]) -> list[Security]:
+    """Kinds of security, each offered by one of the backends."""
+    from sphynx.program.security import require_mode
+
+    best: Backend = "gc" if "gc" in backends else backends[0]  # the one that offers all kinds
+    return [require_mode(name, best, where="--security") for name in sizes_in(text)]
 
 
 def describe_run() -> tuple[Machine, Source]:
@@ -112,8 +124,10 @@ def measured(
     passes: int = 1,
     plain: bool = False,
     weight_memory_bytes: int | None = None,
+    security: str = "semi-honest",
 ) -> BenchRun:
     backends, links = parse_backends(backend, "--backend"), links_for(link)
+    securities = parse_securities(security, backends)
     made = describe_run()
     models = models_for(programs, untrained, conv_stack, folder, voice)
     from sphynx.bench.private import measure_private
@@ -133,6 +147,7 @@ def measured(
         transport="plain" if plain else "TLS 1.3",
         progress=voice.say,
         weight_memory_bytes=weight_memory_bytes,
+        securities=securities,
     )
     return BenchRun(*made, rows)
 

@@ -19,6 +19,9 @@ def private(
     programs: bench.Programs = None,
     untrained: bench.Untrained = "",
     backend: bench.Backends = "gc,gmw",
+    security: Annotated[
+        str, typer.Option("--security", help="semi-honest, malicious-client (garbled circuits only), or both.")
+    ] = "semi-honest",
     link: bench.Links = "loopback",
     repeat: bench.Repeat = 10,
     passes: Annotated[
@@ -45,6 +48,8 @@ def private(
       sphynx bench private --untrained 25.6k,51.2k --link loopback,lan,wan
 
       sphynx bench private sphynx-cifar100-25k compiled/digits --backend gmw -o private.json
+
+      sphynx bench private sphynx-cifar100-25k --backend gc --security semi-honest,malicious-client
     """
     voice = opt.voice_for(verbose, quiet)
     with tempfile.TemporaryDirectory(prefix="sphynx-bench-") as temporary:
@@ -61,6 +66,7 @@ def private(
             passes=passes,
             plain=plain,
             weight_memory_bytes=opt.parse_memory(weight_memory, "--weight-memory"),
+            security=security,
         )
     bench.hand_out(run.to_json(), as_json, out)
     if not as_json:

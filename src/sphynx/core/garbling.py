@@ -23,6 +23,11 @@ def relu_circuit(w: int, k: int, f: int) -> Circuit:
     return Circuit.relu(w, k, f)
 
 
+def floor_circuit(w: int, k: int, f: int) -> Circuit:
+    """((x_s + x_c) >> f) - r mod 2^k for the same inputs, the sum read as signed."""
+    return Circuit.floor(w, k, f)
+
+
 def random_delta(prg: Prg) -> Words:
     """A garbling offset: random but for its lowest bit, which is 1."""
     delta = np.empty((1, 2), np.uint64)
@@ -39,10 +44,12 @@ def random_labels(prg: Prg, wires: int, instances: int) -> Words:
 
 @dataclass(frozen=True, repr=False)
 class Garbled:
-    """The result of garbling: `tables` go to the evaluator, `colours` (output planes) stay with the garbler."""
+    """The result of garbling: `tables` go to the evaluator; `colours` (output planes) stay with the garbler, and so
+    do `halves` of the outputs' zero labels, (wires, instances), where they were asked for."""
 
     tables: Words
     colours: Words
+    halves: Words | None = None
 
 
 def garble(
@@ -52,15 +59,25 @@ def garble(
     input_zeros: Words,
     *,
     first_instance: int = 0,
+    with_halves: bool = False,
     threads: int = 0,
 ) -> Garbled:
     """`late_tweak` is public, drawn for each (bundle, layer) once the evaluator's labels are fixed
     (core/crypto/hash.h); `first_instance` continues a layer over batches."""
     instances = input_zeros.shape[1]
     tables = np.empty((2 * circuit.and_count * instances, 2), np.uint64)
-    colours = np.empty((sum(circuit.output_widths), plane_words(instances)), np.uint64)
-    circuit.garble(late_tweak, delta, first_instance, instances, input_zeros, tables, colours, threads)
-    return Garbled(tables, colours)
+    colours, halves = _outputs(circuit, instances, with_halves=with_halves)
+    circuit.garble(late_tweak, delta, first_instance, instances, input_zeros, tables, colours, halves, threads)
+    return Garbled(tables, colours, halves)
+
+
+@dataclass(frozen=True, repr=False)
+class Evaluated:
+    """`colours` of the output labels: xor them with the garbler's to get the values. `halves` of these labels, (wires,
+    instances), where they were asked for: who knows them has evaluated."""
+
+    colours: Words
+    halves: Words | None
 
 
 def evaluate(
@@ -70,13 +87,19 @@ def evaluate(
     tables: Words,
     *,
     first_instance: int = 0,
+    with_halves: bool = False,
     threads: int = 0,
-) -> Words:
-    """The colours of the output labels: xor them with the garbler's to get the values."""
+) -> Evaluated:
     instances = input_labels.shape[1]
-    colours = np.empty((sum(circuit.output_widths), plane_words(instances)), np.uint64)
-    circuit.evaluate(late_tweak, first_instance, instances, input_labels, tables, colours, threads)
-    return colours
+    colours, halves = _outputs(circuit, instances, with_halves=with_halves)
+    circuit.evaluate(late_tweak, first_instance, instances, input_labels, tables, colours, halves, threads)
+    return Evaluated(colours, halves)
+
+
+def _outputs(circuit: Circuit, instances: int, *, with_halves: bool) -> tuple[Words, Words | None]:
+    wires = sum(circuit.output_widths)
+    halves = np.empty((wires, instances), np.uint64) if with_halves else None
+    return np.empty((wires, plane_words(instances)), np.uint64), halves
 
 
 def encode(delta: Words, zeros: Words, planes: Words, *, threads: int = 0) -> Words:

@@ -4,15 +4,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from sphynx.program.convolve import EXACT_INTEGER, Array, magnitude
 from sphynx.program.steps import NOTHING, Combine, Summand
+from sphynx.space.tally import Shape
 
 Places = slice | Array
+EXACT_WORD = 1 << 64
 
 
 def combined(
@@ -31,6 +33,26 @@ def combined(
     for number, summand in enumerate(step.summands):
         _add(total, summand, tensors[summand.source], None if factors is None else factors[number])
     return total
+
+
+def add_back(step: Combine, total: Array, shapes: Mapping[str, Shape]) -> Iterator[tuple[str, Array]]:
+    """The transposed map, modulo 2^64: for each summand its source and what `total` on the sum is on that source."""
+    for summand, factor in zip(step.summands, step.integer_factors, strict=True):
+        targets, origins = zip(*(_places(index) for index in summand.indices), strict=True)
+        part = total
+        for axis, target in enumerate(targets, start=1):
+            part = part[(slice(None),) * axis + (target,)]
+        part = part * np.uint64(factor % EXACT_WORD)
+        for axis, (origin, length) in enumerate(zip(origins, shapes[summand.source], strict=True), start=1):
+            part = _scatter(part, axis, origin, length)
+        yield summand.source, part
+
+
+def _scatter(part: Array, axis: int, places: Places, length: int) -> Array:
+    """Add what lies along an axis up in the places that it was read from, some of them perhaps several times."""
+    made = np.zeros((length, *part.shape[:axis], *part.shape[axis + 1 :]), part.dtype)
+    np.add.at(made, _positions(places, length), np.moveaxis(part, axis, 0))
+    return np.moveaxis(made, 0, axis)
 
 
 def check_sum(step: Combine, tensors: Mapping[str, Array]) -> None:

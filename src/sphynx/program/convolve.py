@@ -63,6 +63,42 @@ def _convolve_groups(x: Array, weights: Array, term: Term, size: tuple[int, int]
     return np.concatenate(parts, axis=1)
 
 
+def convolve_back(total: Array, weights: Array, term: Term, size: tuple[int, int]) -> Array:
+    """The transposed convolution modulo 2^64: uint64 [n, out channels, *] to [n, channels, *size], the source's size.
+
+    Words are cut into limbs short enough for sums of products to be exact doubles."""
+    outputs, inputs = (length // term.groups for length in weights.shape[:2])
+    made = np.zeros((len(total), weights.shape[1], *size), np.uint64)
+    for group in range(term.groups):
+        rows, columns = slice(group * outputs, (group + 1) * outputs), slice(group * inputs, (group + 1) * inputs)
+        _add_back(made[:, columns], total[:, rows], weights[rows, columns], term)
+    return made
+
+
+def _add_back(made: Array, total: Array, weights: Array, term: Term) -> None:
+    out_size = total.shape[2], total.shape[3]
+    for row, column in _used_taps(weights):
+        matrix = weights[:, :, row, column].T
+        rows, from_rows = _read(term.dilation * row - term.pad_top, term.stride, made.shape[2], out_size[0])
+        cols, from_cols = _read(term.dilation * column - term.pad_left, term.stride, made.shape[3], out_size[1])
+        read = total[:, :, rows, cols]
+        if read.size:
+            product = _product_of_words(matrix, read.reshape(*read.shape[:2], -1))
+            made[:, :, from_rows, from_cols] += product.reshape(len(total), -1, *read.shape[2:])
+
+
+def _product_of_words(matrix: Array, words: Array) -> Array:
+    """matrix @ words modulo 2^64, for small integers and uint64 [n, rows, columns]."""
+    limb_bits = min(32, 52 - l1_norm(matrix).bit_length())
+    if limb_bits < 1:
+        raise OverflowError
+    factors, product = matrix.astype(np.float64), np.zeros((len(words), len(matrix), words.shape[2]), np.uint64)
+    for shift in range(0, 64, limb_bits):
+        limb = (words >> np.uint64(shift)) & np.uint64((1 << limb_bits) - 1)
+        product += (factors @ limb.astype(np.float64)).astype(np.int64).view(np.uint64) << np.uint64(shift)
+    return product
+
+
 def magnitude(x: Array) -> int:
     """The largest absolute value of integers, as a Python integer."""
     return max(int(x.max(initial=0)), -int(x.min(initial=0)))

@@ -45,6 +45,7 @@ class Bundle:
     backend: Backend
     batch: int
     arrays: Arrays = field(repr=False)  # secrets: no log or traceback may print them
+    check_plan: str = ""  # against a client that cheats (verify/plan.py); empty where clients are trusted
 
     def __post_init__(self) -> None:
         faults = [

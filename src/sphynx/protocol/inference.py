@@ -72,6 +72,9 @@ from sphynx.protocol.ots import (
     set_up_server,
 )
 from sphynx.protocol.relu import Arrays
+from sphynx.protocol.verify import parties
+from sphynx.protocol.verify.parties import CheckedServer
+from sphynx.protocol.verify.plan import CheckPlan
 from sphynx.threads import Helper
 
 MASKED_PICTURE = Section("online", INPUT)  # in it the client sends the one message that depends on the picture
@@ -83,6 +86,7 @@ class InferenceServer:
     def __init__(self, model: ServerModel, channel: Channel, prg: Prg | None = None) -> None:
         self._model, self._channel, self._prg = model, channel, prg
         self._session: tuple[rlwe.LinearServer, ServerOts] | None = None
+        self._checked = CheckedServer(model.program, model.weights, model.check) if model.check else None
 
     def prepare(self, bundle_id: bytes, backend: Backend, batch: int = 1) -> Bundle:
         return self.prepare_group([bundle_id], backend, batch)[0]
@@ -91,10 +95,11 @@ class InferenceServer:
         """Prepare bundles of `batch` images each, all or none."""
         model, channel, images = self._model, self._channel, len(bundle_ids) * batch
         layers = activation_layers(model.program, batch)
-        check_messages(plan_images(model.program, images), layers, backend, images)
-        first = Bundle(bundle_ids[0], model.program.content_hash, "server", backend, batch, {})
+        check_messages(plan_images(model.offline, images), layers, backend, images)
+        check = str(model.check or "")
+        first = Bundle(bundle_ids[0], model.program.content_hash, "server", backend, batch, {}, check)
         keys, ots = self._session or self._set_up(self._prg or Prg(), _identify(first))
-        if uses_up(layers, backend):
+        if self._checked is None and uses_up(layers, backend):
             with channel.section("setup", "ots"):
                 ots = add_up_server(channel, ots)
         self._session = keys, ots
@@ -103,10 +108,15 @@ class InferenceServer:
         shares = answer_masks(channel, model, keys, images)
         bundles = []
         for bundle_id, own in zip(bundle_ids, _places(batch, images), strict=True):
-            bundle = Bundle(bundle_id, model.program.content_hash, "server", backend, batch, {})
+            bundle = Bundle(bundle_id, model.program.content_hash, "server", backend, batch, {}, str(model.check or ""))
             ots.down.bind(_identify(bundle))
-            bundle.arrays.update({_share_name(name): _own_copy(share, own) for name, share in shares.items()})
-            bundle.arrays.update(_name_materials(prepare_server(channel, ots, backend, layers)))
+            own_shares = {name: share[own] for name, share in shares.items()}
+            bundle.arrays.update({_share_name(name): model.with_bias(name, s) for name, s in own_shares.items()})
+            if self._checked is None:
+                materials = prepare_server(channel, ots, backend, layers)
+            else:
+                materials = self._checked.prepare(channel, ots, own_shares, bundle_id, batch)
+            bundle.arrays.update(_name_materials(materials))
             bundles.append(bundle)
         return bundles
 
@@ -116,9 +126,13 @@ class InferenceServer:
         shapes = {name: (bundle.batch, *shape) for name, shape in program.shapes.items()}
         shares = {s.name: bundle.array(_share_name(s.name), shapes[s.name], model.dtype) for s in program.linears}
         layers = activation_layers(program, bundle.batch)
-        following, parts = _linear_after(program), bundle.parts()
+        following, materials = _linear_after(program), _materials_of(bundle)
+        checked = self._checked.online(bundle.bundle_id, bundle.batch, materials) if self._checked else None
         with channel.section("online", INPUT):
-            linears = ServerPass(model, shares, _receive(channel, program, shapes[INPUT]).astype(model.dtype))
+            masked = _receive(channel, program, shapes[INPUT])
+            if checked:
+                checked.hear_pixels(channel, masked)
+            linears = ServerPass(model, shares, masked.astype(model.dtype))
         tensors = linears.tensors
         with Helper() as helper:
             for step in program.steps:
@@ -128,12 +142,17 @@ class InferenceServer:
                     else:
                         assert not isinstance(step, Curve)
                         x = entering(step, tensors).astype(np.uint64).reshape(-1) & ring_mask(program)
-                        material = parts.get(_part_name(step.name), {})
+                        material = materials.get(step.name, {})
                         summed = helper.begin(partial(linears.ahead, following[step.name]))
-                        y = run_server(channel, bundle.backend, layers[step.name], material, x)
+                        if checked:
+                            y = checked.run(channel, step.name, x)
+                        else:
+                            y = run_server(channel, bundle.backend, layers[step.name], material, x)
                         summed.finish()
                         tensors[step.name] = y.reshape(shapes[step.name]).astype(model.dtype)
         with channel.section("online", program.logits.name):
+            if checked:
+                checked.judge(channel)
             channel.send(_pack(program, tensors[program.logits.name]))
 
     def _set_up(self, prg: Prg, context: bytes) -> tuple[rlwe.LinearServer, ServerOts]:
@@ -155,8 +174,18 @@ class InferenceServer:
 class InferenceClient:
     """One connection's client side. It knows the public program only."""
 
-    def __init__(self, program: Program, channel: Channel, prg: Prg | None = None, *, threads: int = 0) -> None:
-        self._program, self._channel, self._prg, self._threads = program, channel, prg, threads
+    def __init__(
+        self,
+        program: Program,
+        channel: Channel,
+        prg: Prg | None = None,
+        *,
+        threads: int = 0,
+        check: CheckPlan | None = None,
+    ) -> None:
+        self.program, self._channel, self._prg, self._threads = program, channel, prg, threads
+        self._check = check
+        self._offline = check.wide(program) if check else program  # the ring of the linear phase
         self._session: tuple[rlwe.LinearClient, ClientOts] | None = None
 
     def prepare(self, bundle_id: bytes, backend: Backend, batch: int = 1) -> Bundle:
@@ -164,37 +193,45 @@ class InferenceClient:
 
     def prepare_group(self, bundle_ids: Sequence[bytes], backend: Backend, batch: int = 1) -> list[Bundle]:
         """Prepare bundles of `batch` images each, all or none."""
-        program, channel, images = self._program, self._channel, len(bundle_ids) * batch
-        layers, plan = activation_layers(program, batch), plan_images(program, images)
+        program, channel, images = self.program, self._channel, len(bundle_ids) * batch
+        layers, plan = activation_layers(program, batch), plan_images(self._offline, images)
         check_messages(plan, layers, backend, images)
-        first = Bundle(bundle_ids[0], program.content_hash, "client", backend, batch, {})
+        check = str(self._check or "")
+        first = Bundle(bundle_ids[0], program.content_hash, "client", backend, batch, {}, check)
         keys, ots = self._session or self._set_up(self._prg or Prg(), _identify(first))
-        if uses_up(layers, backend):
+        if self._check is None and uses_up(layers, backend):
             with channel.section("setup", "ots"):
                 ots = add_up_client(channel, ots)
         self._session = keys, ots
         prg = self._prg or Prg()
         keys, ots = keys.drawing_from(prg), replace(ots, prg=prg)
         drawn = {name: draw_mask(prg, program, name, images) for name in _masked_tensors(program)}
-        tensors = MaskedTensors(program, {name: _filled(mask, plan.whole(images)) for name, mask in drawn.items()})
+        filled = {name: _filled(mask, plan.whole(images)) for name, mask in drawn.items()}
+        tensors = MaskedTensors(self._offline, filled)
         upload_masks(channel, plan, keys, tensors, plan.whole(images))
         bundles = []
         for bundle_id, own in zip(bundle_ids, _places(batch, images), strict=True):
-            bundle = Bundle(bundle_id, program.content_hash, "client", backend, batch, {})
+            bundle = Bundle(bundle_id, program.content_hash, "client", backend, batch, {}, check)
             ots.down.bind(_identify(bundle))
             masks = {name: _own_copy(mask, own) for name, mask in drawn.items()}
             shares = {step.name: entering(step, _Own(tensors, own)) for step in program.activations}
-            materials = prepare_client(channel, ots, backend, layers, shares, masks)
+            last = {program.logits.name: _own_copy(tensors[program.logits.name], own)}
+            if self._check is None:
+                materials = prepare_client(channel, ots, backend, layers, shares, masks)
+            else:
+                materials = parties.prepare_client(
+                    channel, ots, program, self._check, {**shares, **last}, masks, bundle_id, batch
+                )
             bundle.arrays.update({_mask_name(name): mask for name, mask in masks.items()})
-            bundle.arrays.update({_share_name(name): share for name, share in shares.items()})
-            bundle.arrays[_share_name(program.logits.name)] = _own_copy(tensors[program.logits.name], own)
+            ring = ring_mask(program)
+            bundle.arrays.update({_share_name(name): share & ring for name, share in (shares | last).items()})
             bundle.arrays.update(_name_materials(materials))
             bundles.append(bundle)
         return bundles
 
     def infer(self, bundle: Bundle, pixels: NDArray[np.uint8]) -> NDArray[np.int64]:
         """uint8 (batch, channels, height, width) to the integer logits, (batch, classes)."""
-        program, channel = self._program, self._channel
+        program, channel = self.program, self._channel
         bundle.check(program, "client")
         require_images(program, pixels, bundle.batch)
         shapes = {name: (bundle.batch, *shape) for name, shape in program.shapes.items()}
@@ -203,15 +240,25 @@ class InferenceClient:
         entered = {step.name: entering_shape(program, step, bundle.batch) for step in program.activations}
         entered[program.logits.name] = shapes[program.logits.name]
         shares = {name: bundle.array(_share_name(name), shape, np.uint64) for name, shape in entered.items()}
+        materials = _materials_of(bundle)
+        checked = None
+        if self._check:
+            checked = parties.OnlineClient(program, self._check, bundle.bundle_id, bundle.batch, materials)
         with channel.section("online", INPUT):
             channel.send(_pack(program, pixels.astype(np.uint64) - masks[INPUT]))
-        parts = bundle.parts()
+            if checked:
+                checked.say_pixels(channel, pixels.astype(np.uint64), masks[INPUT])
         for name, layer in layers.items():
             with channel.section("online", name):
                 own, new_mask = shares[name].reshape(-1), masks[name].reshape(-1)
-                run_client(channel, bundle.backend, layer, parts.get(_part_name(name), {}), own, new_mask)
+                if checked:
+                    checked.run(channel, name)
+                    continue
+                run_client(channel, bundle.backend, layer, materials.get(name, {}), own, new_mask)
         with channel.section("online", program.logits.name):
             name = program.logits.name
+            if checked:
+                checked.finish(channel)
             total = (_receive(channel, program, shapes[name]) + shares[name]) & ring_mask(program)
         # The sign is the ring's highest bit.
         unused = np.int64(64 - program.ring_bits)
@@ -221,7 +268,7 @@ class InferenceClient:
     def _set_up(self, prg: Prg, context: bytes) -> tuple[rlwe.LinearClient, ClientOts]:
         channel = self._channel
         with channel.section("setup", "keys"):
-            keys = rlwe.LinearClient(plan_program(self._program).params, prg, self._threads)
+            keys = rlwe.LinearClient(plan_program(self._offline).params, prg, self._threads)
             channel.send(keys.public_key())
         with channel.section("setup", "ots"):
             return keys, set_up_client(channel, prg, context)
@@ -288,7 +335,8 @@ def _receive(channel: Channel, program: Program, shape: tuple[int, ...]) -> Word
 
 def _identify(bundle: Bundle) -> bytes:
     """Name the bundle in the checks of its OTs, which nobody can then answer for another one."""
-    return b"%s %s %s %d" % (bundle.bundle_id, bundle.program_hash.encode(), bundle.backend.encode(), bundle.batch)
+    named = b"%s %s %s %d" % (bundle.bundle_id, bundle.program_hash.encode(), bundle.backend.encode(), bundle.batch)
+    return named + bundle.check_plan.encode()
 
 
 def _share_name(tensor: str) -> str:
@@ -299,12 +347,15 @@ def _mask_name(tensor: str) -> str:
     return f"mask/{tensor}"
 
 
-def _part_name(layer: str) -> str:
-    """Name a layer's material as `Bundle.parts` has it."""
-    return f"material/{layer}"
+_MATERIAL = "material/"  # before a layer's name in `Bundle.parts`
+
+
+def _materials_of(bundle: Bundle) -> dict[str, Arrays]:
+    """Each layer's material."""
+    return {name.removeprefix(_MATERIAL): arrays for name, arrays in bundle.parts().items()}
 
 
 def _name_materials(materials: dict[str, Arrays]) -> Arrays:
     return {
-        f"{_part_name(layer)}//{key}": array for layer, material in materials.items() for key, array in material.items()
+        f"{_MATERIAL}{layer}//{key}": array for layer, material in materials.items() for key, array in material.items()
     }

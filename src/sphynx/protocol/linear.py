@@ -31,6 +31,7 @@ from sphynx.program.ir import INPUT, Combine, Linear, Pool, Program, PublicMap
 from sphynx.protocol.channel import Channel
 from sphynx.protocol.linear_plan import ProgramPlan, Upload, plan_group, plan_images, plan_program
 from sphynx.protocol.off_by_one import require_rare
+from sphynx.protocol.verify.plan import CheckPlan
 
 Words = NDArray[np.uint64]
 Ring = NDArray[Any]  # uint32 or uint64, whichever is the narrower that holds the ring; bits above it mean nothing
@@ -56,24 +57,27 @@ class ServerModel:
         threads: int = 0,
         prepared_values: NDArray[np.int32] | None = None,
         memory_bytes: int | None = None,
+        check: CheckPlan | None = None,
     ) -> None:
         """`prepared_values` are those of an equal model, map after map (`shared_weights.py`): nothing is prepared.
 
         Prepared weights take up to `memory_bytes`, the maps in order as far as they fit, for an image alone and then
-        for groups; those of the other maps are transformed whenever they are needed, 16 MB at a time.
+        for groups; those of the other maps are transformed whenever they are needed, 16 MB at a time. With a `check`
+        clients need not be trusted: then the linear phase has a wider ring than the program.
         """
-        require_rare(program, weights)
-        self.program = program
-        self.plan = plan_program(program)
+        self.offline = check.wide(program) if check else program
+        require_rare(self.offline, weights)
+        self.program, self.weights, self.check = program, weights, check
+        self.plan = plan_program(self.offline)
         self.dtype = ring_dtype(program.ring_bits)
         self.threads = threads
         self.biases: dict[str, Ring] = {}
-        self._weights, self._memory_bytes = weights, memory_bytes
+        self._memory_bytes = memory_bytes
         self._ring_convs: dict[str, list[RingConv]] = {}
         self._preparing = threading.Lock()
         self._prepared: list[rlwe.PreparedConv] = []  # all, in the order of their values
         self._alone = self._prepare(self.plan, prepared_values)
-        self._together = None if prepared_values is None else self._prepare(plan_group(program), prepared_values)
+        self._together = None if prepared_values is None else self._prepare(plan_group(self.offline), prepared_values)
         for step in program.linears:
             self._ring_convs[step.name] = [
                 RingConv(shape, program.ring_bits, factor)
@@ -89,13 +93,13 @@ class ServerModel:
 
     def maps_for(self, images: int) -> PreparedMaps:
         """The weights for so many images at once, as `plan_images` plans them."""
-        is_alone = plan_images(self.program, images) is self.plan
+        is_alone = plan_images(self.offline, images) is self.plan
         return self._alone if is_alone else self.maps_for_groups()
 
     def maps_for_groups(self) -> PreparedMaps:
         with self._preparing:
             if self._together is None:
-                self._together = self._prepare(plan_group(self.program), None)
+                self._together = self._prepare(plan_group(self.offline), None)
             return self._together
 
     @property
@@ -131,7 +135,12 @@ class ServerModel:
         return PreparedMaps(plan, convs)
 
     def _factors(self, step: Linear) -> list[NDArray[np.int32]]:
-        return [self._weights[step.weight_name(number)].astype(np.int32) for number in range(len(step.terms))]
+        return [self.weights[step.weight_name(number)].astype(np.int32) for number in range(len(step.terms))]
+
+    def with_bias(self, name: str, share: Words) -> Ring:
+        """Add a map's bias to the server's share of it, in the program's ring."""
+        biased: Ring = share.astype(self.dtype) + self.biases[name]
+        return biased
 
     def add_term(self, step: Linear, number: int, source: Ring, total: Ring, threads: int) -> None:
         """Adds a term of a map on the server's share of its source; both (images, channels, height, width)."""
@@ -229,8 +238,8 @@ def _sums_by_differences(share: Ring, axis: int, windows: Sequence[tuple[int, in
     return sums
 
 
-def answer_masks(channel: Channel, model: ServerModel, server: rlwe.LinearServer, images: int) -> dict[str, Ring]:
-    """The server's half of the offline phase: for each linear map its share s + bias."""
+def answer_masks(channel: Channel, model: ServerModel, server: rlwe.LinearServer, images: int) -> dict[str, Words]:
+    """The server's half of the offline phase: for each linear map its share s, in the ring of this phase."""
     maps = model.maps_for(images)
     plan, whole, shares = maps.plan, maps.plan.whole(images), {}
     parsed: dict[Upload, list[rlwe.Ciphertexts]] = {}
@@ -247,7 +256,7 @@ def answer_masks(channel: Channel, model: ServerModel, server: rlwe.LinearServer
             inputs = [ciphertexts for upload in uploads for ciphertexts in parsed[upload]]
             reply, share = server.reply(maps.convs[item], inputs, whole)
             channel.send(reply)
-            shares[item] = share[:images].astype(model.dtype) + model.biases[item]
+            shares[item] = share[:images]
         for upload in set(uploads):
             uses[upload] -= 1
             if not uses[upload]:

@@ -131,7 +131,7 @@ def add_up_client(channel: Channel, ots: ClientOts) -> ClientOts:
 
 def _set_up(other: Session | None) -> Session:
     if other is None:
-        raise RuntimeError("`up` is needed and was not set up")
+        raise RuntimeError("the OTs of the other direction are needed and were not set up")
     return other
 
 

@@ -42,6 +42,8 @@ class Circuit:
     @staticmethod
     def relu(w: int, k: int, f: int) -> Circuit: ...
     @staticmethod
+    def floor(w: int, k: int, f: int) -> Circuit: ...
+    @staticmethod
     def adder(width: int) -> Circuit: ...
     @staticmethod
     def aes128() -> Circuit: ...
@@ -64,6 +66,7 @@ class Circuit:
         input_zeros: Words,
         tables: Words,
         colours: Words,
+        halves: Words | None,
         threads: int,
     ) -> None: ...
     def evaluate(
@@ -74,6 +77,7 @@ class Circuit:
         input_labels: Words,
         tables: Words,
         colours: Words,
+        halves: Words | None,
         threads: int,
     ) -> None: ...
 

@@ -1,0 +1,92 @@
+"""How strictly a client is checked: the ring of the linear phase and the number of secret functionals. Public.
+
+Shares are checked modulo 2^K, the circuits compute modulo 2^k on their low bits. An error that the circuits see is not
+a multiple of 2^k, and passes one functional with probability at most 2^-(K-k+1), so t of them with 2^-t(K-k+1).
+A wider ring makes shares off by one more likely (off_by_one.py): here that refuses an honest client's bundle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from sphynx.errors import SphynxError
+from sphynx.program.convolve import Array
+from sphynx.program.ir import INPUT, Gate, Program, Square
+from sphynx.protocol.off_by_one import MAX_LOG2_OFF_BY_ONE, log2_off_by_one
+from sphynx.protocol.verify.products import message_bytes
+from sphynx.protocol.wires import Wires
+
+SECURITY_BITS = 36  # a harmful deviation passes with at most 2^-36
+RINGS = range(40, 49)  # the widest for which polynomials of degree 4096 do
+MAX_FUNCTIONALS = 8
+
+
+@dataclass(frozen=True)
+class CheckPlan:
+    ring_bits: int  # K
+    functionals: int  # t
+
+    def __str__(self) -> str:
+        return f"malicious-client ring {self.ring_bits} functionals {self.functionals}"
+
+    def wide(self, program: Program) -> Program:
+        """The same program with the linear phase's ring."""
+        return replace(program, ring_bits=self.ring_bits)
+
+    def security_bits(self, program: Program) -> int:
+        return self.functionals * (self.ring_bits - program.ring_bits + 1)
+
+
+def commitments(program: Program, plan: CheckPlan, images: int) -> dict[str, Wires]:
+    """The client's numbers that OTs commit to: its share of what enters each activation and its mask of what leaves it,
+    its mask of the pixels, its share of the logits."""
+    k, wide = program.ring_bits, plan.ring_bits
+    made = {INPUT: Wires(images * program.image.size, (k,))}
+    for step in program.activations:
+        made[step.name] = Wires(images * program.shapes[step.name].size, (wide, k))
+    made[program.logits.name] = Wires(images * program.logits.shape.size, (wide,))
+    return made
+
+
+def product_bytes(program: Program, plan: CheckPlan, images: int = 1) -> int:
+    sizes = (message_bytes(wires, plan.ring_bits) for wires in commitments(program, plan, images).values())
+    return plan.functionals * sum(sizes)
+
+
+def plan_check(program: Program, weights: Mapping[str, Array]) -> CheckPlan:
+    """Choose the plan with the fewest bytes that is strict enough and rarely refuses an honest client."""
+    refuse_unchecked(program)
+    found = [plan for plan in _candidates(program) if _is_rare(plan.wide(program), weights)]
+    if not found:
+        raise SphynxError(
+            "no ring is wide enough to check a client and narrow enough for exact shares",
+            where=program.name or "program",
+            remedy="Compile the network with fewer bits (`weight_bits`), or serve it without this mode.",
+        )
+    return min(found, key=lambda plan: product_bytes(program, plan))
+
+
+def _candidates(program: Program) -> list[CheckPlan]:
+    plans = []
+    for ring in RINGS:
+        gained = ring - program.ring_bits + 1
+        if gained > 0 and (functionals := -(-SECURITY_BITS // gained)) <= MAX_FUNCTIONALS:
+            plans.append(CheckPlan(ring, functionals))
+    return plans
+
+
+def _is_rare(wide: Program, weights: Mapping[str, Array]) -> bool:
+    return log2_off_by_one(wide, weights) <= MAX_LOG2_OFF_BY_ONE
+
+
+def refuse_unchecked(program: Program) -> None:
+    """Refuse programs whose nonlinear steps are not garbled circuits."""
+    for step in program.activations:
+        if isinstance(step, Square | Gate):
+            kind = "a square" if isinstance(step, Square) else "a product of two maps"
+            raise SphynxError(
+                f"{kind} is not protected against a client that cheats",
+                where=step.name,
+                remedy="Use ReLUs, or serve it without this mode.",
+            )

@@ -1,0 +1,67 @@
+"""Inference against a client that need not be honest: an honest one gets the oracle's answers."""
+
+import os
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from tests.protocol.parties import run_parties
+from tests.protocol.random_programs import Case, random_case, random_public_case
+
+from sphynx.errors import SphynxError
+from sphynx.program.files import load_program
+from sphynx.program.interpret import interpret
+from sphynx.protocol.channel import Channel
+from sphynx.protocol.inference import InferenceClient, InferenceServer
+from sphynx.protocol.linear import ServerModel
+from sphynx.protocol.verify.plan import SECURITY_BITS, plan_check
+from sphynx.zoo.derive import derive_weights
+from sphynx.zoo.shipped import folder_of
+
+
+def answers(case: Case) -> NDArray[np.int64]:
+    check = plan_check(case.program, case.weights)
+    assert check.security_bits(case.program) >= SECURITY_BITS
+    model, bundle_id = ServerModel(case.program, case.weights, check=check), os.urandom(16)
+
+    def server(channel: Channel) -> None:
+        party = InferenceServer(model, channel)
+        party.infer(party.prepare(bundle_id, "gc", len(case.pixels)))
+
+    def client(channel: Channel) -> NDArray[np.int64]:
+        party = InferenceClient(case.program, channel, check=check)
+        return party.infer(party.prepare(bundle_id, "gc", len(case.pixels)), case.pixels)
+
+    return run_parties(server, client, timeout_s=120)[1]
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("draw", [random_case, partial(random_public_case, with_gate=False)], ids=["cells", "public"])
+def test_honest_clients_get_the_oracles_answers(draw: object, seed: int) -> None:
+    case: Case = draw(seed, images=2)  # type: ignore[operator]
+    assert np.array_equal(answers(case), interpret(case.program, case.weights, case.pixels))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["sphynx-cifar100-25k", "stream-cifar100-25k"])
+def test_shipped_networks(name: str) -> None:
+    folder = folder_of(name)
+    program = load_program(folder / "program")
+    pixels = np.random.default_rng(5).integers(0, 256, (1, *program.image), np.uint8)
+    case = Case(program, derive_weights(folder, folder / "program", program), pixels)
+    assert np.array_equal(answers(case), interpret(program, case.weights, pixels))
+
+
+@pytest.mark.parametrize("draw", [partial(random_case, with_square=True), random_public_case], ids=["square", "gate"])
+def test_other_activations_are_refused(draw: object) -> None:
+    case: Case = draw(1)  # type: ignore[operator]
+    with pytest.raises(SphynxError, match="not protected against a client that cheats"):
+        plan_check(case.program, case.weights)
+
+
+def test_a_ring_without_room_is_refused() -> None:
+    case = random_case(1)
+    with pytest.raises(SphynxError, match="no ring is wide enough"):
+        plan_check(replace(case.program, ring_bits=48), case.weights)
