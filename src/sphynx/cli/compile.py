@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,7 +13,7 @@ from sphynx.cli.compile_table import cost_line, print_program, program_json
 from sphynx.cli.judgement_lines import judgement_line
 from sphynx.cli.output import count, print_json, print_table
 from sphynx.cli.output_files import out_folder
-from sphynx.cli.settings_flags import with_settings
+from sphynx.cli.record_flags import with_record_flags
 from sphynx.cli.wording import warner
 from sphynx.compiler.precision import Precision
 from sphynx.compiler.settings import CompileSettings
@@ -35,7 +36,7 @@ def _print_operators(wanted: bool) -> None:
     raise typer.Exit
 
 
-@with_settings(CompileSettings, Precision, Deployment)
+@with_record_flags
 def compile_run(
     context: typer.Context,
     run: Annotated[
@@ -67,9 +68,9 @@ def compile_run(
             help="List the operators that networks from elsewhere may have, and exit.",
         ),
     ] = False,
-    settings: dict[str, Any],
-    bits: dict[str, Any],
-    conditions: dict[str, Any],
+    settings: CompileSettings,
+    precision: Precision,
+    deployment: Deployment,
 ) -> None:
     """Fold, fuse and quantise a trained network. program.json is public, weights.safetensors is the server's secret.
 
@@ -102,10 +103,9 @@ def compile_run(
             where="--derivable",
             remedy=f"Leave it out{place}.",
         )
-    deployment = Deployment(**conditions)
-    compiled = compile_network(
-        run, **settings, precision=_precision(**bits), deployment=deployment, warn=warner(context)
-    )
+    bits = _bits_given(precision, context)
+    settings = replace(settings, precision=bits, deployment=deployment, warn=warner(context))
+    compiled = compile_network(run, **vars(settings))
     compiled.save(out, derivable=derivable)
     if as_json:
         print_json(
@@ -146,14 +146,14 @@ def _print_approximations(compiled: Compiled) -> None:
     )
 
 
-def _precision(**bits: int | None) -> Precision | None:
-    """None: as many bits as accuracy needs."""
-    given = {name: value for name, value in bits.items() if value is not None}
+def _bits_given(precision: Precision, context: typer.Context) -> Precision | None:
+    """None where no flag asks for bits: as many as accuracy needs."""
+    given = [name for name in vars(precision) if opt.given_flags(context, [name])]
     if not given or "weight_bits" in given:
-        return Precision(**given) if given else None
-    name, value = next(iter(given.items()))
+        return precision if given else None
+    name = given[0]
     raise InputError(
         "it needs `weight_bits`: without it, all numbers of bits are found",
         where=f"`{name}`",
-        remedy=f"Give both, such as `weight_bits=10` `{name}={value}`, or leave `{name}` out.",
+        remedy=f"Give both, such as `weight_bits=10` `{name}={getattr(precision, name)}`, or leave `{name}` out.",
     )

@@ -7,16 +7,17 @@ import os
 import signal
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from sphynx.cli.answers import Answers
 from sphynx.cli.options import Json
 from sphynx.cli.output import count
-from sphynx.cli.settings_flags import with_settings
+from sphynx.cli.record_flags import with_record_flags
 from sphynx.cli.wording import warner, write_flags
 from sphynx.data.image_files import READ, describe_formats, find_images
 from sphynx.errors import InputError, SphynxError
@@ -30,7 +31,7 @@ LOOK_S = 1.0  # for a signal
 NICENESS = 10  # of a process that prepares what nobody waits for
 
 
-@with_settings(ClientSettings)
+@with_record_flags
 def infer(
     context: typer.Context,
     images: Annotated[
@@ -53,7 +54,7 @@ def infer(
     top: Annotated[int, typer.Option("--top", min=1, help="How many labels to print.")] = 5,
     as_json: Json = False,
     *,
-    settings: dict[str, Any],
+    settings: ClientSettings,
 ) -> None:
     """Ask a server what is in your images, without showing them. With --prepare and no images: only prepare, for later.
 
@@ -76,7 +77,7 @@ def infer(
     from sphynx.api.asking import Client
     from sphynx.cli.asking import Asking
 
-    ahead = settings.pop("ahead")
+    ahead = settings.ahead
     answers = Answers()
     files = _expand(images or [], answers.unreadable)
     if not images and not prepare and not ahead:
@@ -84,7 +85,8 @@ def infer(
             "there is no image to ask about, and nothing to prepare",
             remedy="Name images, or give --prepare N or --ahead N to make bundles for later.",
         )
-    client_of = partial(Client, server or USUAL_ADDRESS, **settings, warn=warner(context))
+    settings = replace(settings, ahead=0, warn=warner(context))
+    client_of = partial(Client, server or USUAL_ADDRESS, **vars(settings))
     failure = SphynxError("the client failed", remedy="Ask again about the images without an answer.")
     with _interrupted_by_sigterm(), contextlib.ExitStack() as printing:
         try:

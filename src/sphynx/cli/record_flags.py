@@ -1,12 +1,13 @@
-"""Flags made from the fields of a record: a verb's parameter whose type is a record stands for a flag per field.
+"""Flags made from the fields of records: a verb's parameter whose type is a record stands for a flag per field.
 
     @with_record_flags
     def train(design: Path, settings: TrainSettings, output: Output) -> None: ...
 
     settings: Annotated[DesignSettings, {"out": setting(None, "...")}]   where a flag's default is not the field's
 
-A field's flag has its name, default, least value and meaning. Its type is what can be typed of the field's: a word, a
-number, a path; `NAME=VALUE`, repeated, for a mapping. A field that takes objects only, such as a callback, has no flag.
+A flag's name, type, default, limits and help are declared in the record alone. Its type is what can be typed of the
+field's: a word, a number, a path; `NAME=VALUE`, repeated, for a mapping. A field `quota_bytes` is the flag --quota and
+takes 500M or 16G. A field that takes objects only, such as a callback, has no flag, nor has one with `flag=None`.
 """
 
 from __future__ import annotations
@@ -22,9 +23,10 @@ from typing import Annotated, Any
 
 import typer
 
-from sphynx.cli.options import parse_settings
+from sphynx.cli.options import parse_bytes, parse_settings
+from sphynx.errors import InputError
 
-# Flags that are not called as their fields are.
+# Flags that are not called as their fields are, in any record.
 _NAMES = {
     "out": ("--out", "-o"),
     "verbose": ("--verbose", "-v"),
@@ -35,23 +37,27 @@ _NAMES = {
     "costs": ("--cost",),
 }
 _TYPED = (bool, int, float, str, Path)
+_BYTES = "_bytes"
+_UNITS = ((1 << 30, "G"), (1 << 20, "M"), (1, ""))
 
 
 def with_record_flags(verb: Callable[..., None]) -> Callable[..., None]:
     """Replace the records in a verb's signature with flags; the verb receives them made of what was given."""
     own = inspect.signature(verb, eval_str=True)
     parameters: list[inspect.Parameter] = []
-    records: dict[str, Any] = {}
+    records: dict[str, tuple[Any, list[_Flag]]] = {}
     for parameter in own.parameters.values():
         record, *replaced = typing.get_args(parameter.annotation) or (parameter.annotation,)
         if dataclasses.is_dataclass(record):
-            records[parameter.name] = record
-            parameters += _record_flags(record, replaced[0] if replaced else {})
+            flags = _flags_of(record, replaced[0] if replaced else {})
+            records[parameter.name] = record, flags
+            names = {flag.name: flag.names[0] for flag in flags}
+            parameters += [flag.parameter(names) for flag in flags]
         else:
             parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
 
     def called(**values: Any) -> None:
-        made = {name: _make(record, values) for name, record in records.items()}
+        made = {name: _make(record, flags, values) for name, (record, flags) in records.items()}
         verb(**made, **values)
 
     called.__doc__ = verb.__doc__
@@ -65,46 +71,97 @@ def meaning_of(record: Any, name: str) -> str:
     return str(next(field.metadata["meaning"] for field in dataclasses.fields(record) if field.name == name))
 
 
-def _record_flags(record: Any, replaced: Mapping[str, dataclasses.Field[Any] | None]) -> list[inspect.Parameter]:
-    """Make a flag of each field; those `replaced` have another default or meaning as flags, or None for no flag."""
-    hints = _hints(record)
-    found = {field.name: (field, typed_as(hints[field.name])) for field in dataclasses.fields(record)}
-    flags = ((name, replaced.get(name, field), typed) for name, (field, typed) in found.items())
-    return [_parameter(name, field, typed) for name, field, typed in flags if field is not None and typed is not None]
-
-
 def typed_as(hint: Any) -> Any:
     """The type of a flag for values of that type; None: it cannot be typed."""
     options = typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
-    optional, options = type(None) in options, tuple(option for option in options if option is not type(None))
+    options = tuple(option for option in options if option is not type(None))
     found = next((option for option in options if typing.get_origin(option) is typing.Literal), None)
     if found is None and set(options) == {str, Path}:
         found = Path
     if found is None:
         found = str if str in options else next((option for option in options if option in _TYPED), None)
-    if found is None and any(_is_many(option) for option in options):
-        return list[str] | None
-    return found if found is None or not optional else found | None
+    if found is None and any(_is_a(Mapping, option) or _is_a(Sequence, option) for option in options):
+        return list[str]
+    return found
 
 
-def _is_many(option: Any) -> bool:
-    origin = typing.get_origin(option)
-    return isinstance(origin, type) and issubclass(origin, Mapping | Sequence)
+@dataclasses.dataclass(frozen=True)
+class _Flag:
+    """The flag of a field: how it is declared, and the value that the record takes for what was typed."""
+
+    name: str  # of the field
+    field: dataclasses.Field[Any]  # the record's, or what replaces it
+    hint: Any  # the type of the field, or the one that it is written as
+
+    @property
+    def typed(self) -> Any:
+        return str if self.in_bytes else typed_as(self.hint)
+
+    @property
+    def in_bytes(self) -> bool:
+        return self.name.endswith(_BYTES)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        if word := self.field.metadata.get("flag"):
+            return (f"--{word}",)
+        return _NAMES.get(self.name) or (f"--{self.name.removesuffix(_BYTES).replace('_', '-')}",)
+
+    @property
+    def default(self) -> Any:
+        """The default as it is written; None where the record finds out what is not given."""
+        field = self.field
+        if "written" in field.metadata:
+            return field.metadata["written"]
+        if "choose" in field.metadata or field.default_factory is not dataclasses.MISSING or field.default == ():
+            return None
+        if field.default is dataclasses.MISSING:
+            return inspect.Parameter.empty
+        if self.in_bytes and field.default is not None:
+            size, unit = next((size, unit) for size, unit in _UNITS if field.default % size == 0)
+            return f"{field.default // size}{unit}"
+        return field.default
+
+    def parameter(self, names: Mapping[str, str]) -> inspect.Parameter:
+        """Declare the flag. Its help has the `names` of other fields' flags. A switch left open can be switched off."""
+        metadata = self.field.metadata
+        option = typer.Option(
+            *(f"{name}/--no-{name[2:]}" if self.hint == bool | None else name for name in self.names),
+            help=re.sub(r"`(\w+)`", lambda found: names.get(found[1], found[0]), metadata["meaning"]),
+            metavar=metadata.get("metavar"),
+            min=metadata.get("least"),
+            max=metadata.get("most"),
+        )
+        typed = self.typed | None if self.default is None else self.typed
+        kind = inspect.Parameter.KEYWORD_ONLY
+        return inspect.Parameter(self.name, kind, default=self.default, annotation=Annotated[typed, option])
+
+    def read(self, given: Any) -> Any:
+        """The value that the record takes: a size in bytes, what `parse` makes of a text, a mapping or a tuple."""
+        metadata = self.field.metadata
+        written_otherwise = self.in_bytes or "written_as" in metadata  # elsewhere auto may be a value: `--teacher auto`
+        if given is None or (given == "auto" and written_otherwise and self.field.default is None):
+            return None
+        if self.in_bytes:
+            return parse_bytes(given, f"`{self.name}`")
+        if "parse" in metadata:
+            try:
+                return metadata["parse"](given)
+            except InputError as error:
+                raise InputError(error.what, where=f"`{self.name}`", remedy=error.remedy) from None
+        if isinstance(given, list):
+            return parse_settings(given, self.names[0]) if _is_a(Mapping, self.hint) else tuple(given)
+        return given
 
 
-def _make(record: Any, values: dict[str, Any]) -> Any:
-    """The record, of the values that are its flags'; they are taken out of those that are left."""
-    hints, chosen = _hints(record), {}
-    for field in dataclasses.fields(record):
-        if field.name in values:
-            value = values.pop(field.name)
-            origin = typing.get_origin(hints[field.name])
-            if isinstance(origin, type) and issubclass(origin, Mapping):
-                value = parse_settings(value, flag_names(field.name)[0])
-            elif isinstance(origin, type) and issubclass(origin, Sequence):
-                value = tuple(value or ())
-            chosen[field.name] = value
-    return record(**chosen)
+def _flags_of(record: Any, replaced: Mapping[str, dataclasses.Field[Any] | None]) -> list[_Flag]:
+    """Make a flag of each field; those `replaced` have another default or meaning as flags, or None for no flag."""
+    hints, flags = _hints(record), []
+    for own in dataclasses.fields(record):
+        field = replaced.get(own.name, own)
+        if field is not None and field.metadata.get("flag", "") is not None:
+            flags.append(_Flag(own.name, field, field.metadata.get("written_as") or hints[own.name]))
+    return [flag for flag in flags if flag.typed is not None]
 
 
 def _hints(record: Any) -> dict[str, Any]:
@@ -117,17 +174,14 @@ def _hints(record: Any) -> dict[str, Any]:
             unknown[str(error.name)] = object
 
 
-def flag_names(name: str) -> tuple[str, ...]:
-    return _NAMES.get(name) or (f"--{name.replace('_', '-')}",)
+def _make(record: Any, flags: Sequence[_Flag], values: dict[str, Any]) -> Any:
+    """The record, of the values that are its flags'; they are taken out of those that are left."""
+    given = [(flag, values.pop(flag.name)) for flag in flags]
+    # What is not given and has another default than None is left to the record.
+    left = [(flag, value) for flag, value in given if value is not None or flag.field.default is None]
+    return record(**{flag.name: flag.read(value) for flag, value in left})
 
 
-def _parameter(name: str, field: dataclasses.Field[Any], typed: Any) -> inspect.Parameter:
-    default = None if field.default_factory is not dataclasses.MISSING or field.default == () else field.default
-    meaning = re.sub(r"`([a-z_]+)`", lambda found: flag_names(found[1])[0], field.metadata["meaning"])
-    option = typer.Option(*flag_names(name), min=field.metadata.get("least"), help=meaning)
-    return inspect.Parameter(
-        name,
-        inspect.Parameter.KEYWORD_ONLY,
-        default=inspect.Parameter.empty if default is dataclasses.MISSING else default,
-        annotation=Annotated[typed, option],
-    )
+def _is_a(kind: type, hint: Any) -> bool:
+    origin = typing.get_origin(hint)
+    return isinstance(origin, type) and issubclass(origin, kind)

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated, Any
+from dataclasses import replace
+from typing import Annotated
 
 import typer
 
-from sphynx.cli.settings_flags import with_settings
+from sphynx.cli.record_flags import with_record_flags
 from sphynx.service.settings import Limits, ServerSettings
 
 
-@with_settings(ServerSettings, Limits)
+@with_record_flags
 def serve(
     compiled: Annotated[
         str, typer.Argument(metavar="DIR", help="A folder made by `sphynx compile`, or a model's name.")
     ],
-    settings: dict[str, Any],
-    limits: dict[str, Any],
+    settings: ServerSettings,
+    limits: Limits,
 ) -> None:
     """Serve a compiled program. Logs one JSON object per line on stderr; Ctrl-C lets running inferences finish.
 
@@ -33,6 +34,5 @@ def serve(
     """
     from sphynx.api.serving import Server
 
-    given = {name: value for name, value in limits.items() if value is not None}
-    allowed = Limits(**given, queue_s=limits["message_s"] / 2)
-    Server(compiled, **settings, limits=allowed, log=sys.stderr).serve()
+    limits = replace(limits, queue_s=limits.message_s / 2)
+    Server(compiled, **vars(replace(settings, limits=limits, log=sys.stderr))).serve()
