@@ -52,7 +52,9 @@ def compiled(tmp_path: Path) -> Path:
     network = build_network(Design(SPHYNX, 1, 2, (1,), Shape(1, 8, 8), 10, conv_stack="single", name="tiny digits"))
     save_compiled(
         tmp_path / "c",
-        compile_walk(walk_of(network.double().eval()), (0.3,), (0.4,), calibration_images(digits.train, 20), name="tiny digits"),
+        compile_walk(
+            walk_of(network.double().eval()), (0.3,), (0.4,), calibration_images(digits.train, 20), name="tiny digits"
+        ),
     )
     return tmp_path / "c"
 

@@ -126,7 +126,13 @@ def garbling(made: Objects) -> list[Binding]:
         words(2 * made.circuit.and_count * COUNT, 2),
         words(8, PLANE),
     )
-    batch: dict[str, Any] = {"late_tweak": KEY, "first_instance": 0, "instances": COUNT, "tables": tables, "colours": colours}
+    batch: dict[str, Any] = {
+        "late_tweak": KEY,
+        "first_instance": 0,
+        "instances": COUNT,
+        "tables": tables,
+        "colours": colours,
+    }
     batch["halves"] = words(8, COUNT)
     return [
         binding("Circuit.read_bristol", n.Circuit.read_bristol, text=BRISTOL),

@@ -29,7 +29,7 @@ from sphynx.protocol.relu import Arrays
 
 Role = Literal["server", "client"]
 
-FORMAT = "sphynx-bundle/5"
+FORMAT = "sphynx-bundle/6"
 TEMPORARY = ".new"  # ends the name of a file that is being written
 ID_BYTES = 16
 MAX_BATCH = 1 << 16
@@ -65,8 +65,14 @@ class Bundle:
     def bytes(self) -> int:
         return sum(array.nbytes for array in self.arrays.values())
 
-    def check(self, program: Program, role: Role) -> None:
+    def check(self, program: Program, role: Role, check_plan: str = "") -> None:
         """Before anything is computed from it."""
+        if self.check_plan != check_plan:
+            raise InputError(
+                "it was made for clients that are trusted otherwise",
+                where="bundle",
+                remedy="Prepare a bundle in the mode that is served.",
+            )
         if self.program_hash != program.content_hash:
             made_for, asked = map(short_hash, (self.program_hash, program.content_hash))
             raise InputError(
@@ -112,6 +118,7 @@ class Bundle:
             "role": self.role,
             "backend": self.backend,
             "batch": str(self.batch),
+            "check": self.check_plan,
         }
         metadata["content"] = content_hash(self.arrays, metadata)  # a half cannot pass for another
         try:
@@ -174,6 +181,7 @@ def load_bundle(path: Path) -> Bundle:
             metadata["backend"],  # type: ignore[arg-type]
             int(metadata["batch"]),
             arrays,
+            metadata["check"],
         )
     except (KeyError, ValueError):
         raise InputError("its metadata are incomplete", where=str(path), remedy=_REMEDY) from None

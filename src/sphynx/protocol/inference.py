@@ -25,6 +25,7 @@ secrets come from a new generator, which the operating system seeds; a given one
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -34,7 +35,7 @@ from numpy.typing import NDArray
 
 from sphynx.core import Prg, rlwe
 from sphynx.core.bits import pack_ring, unpack_ring
-from sphynx.errors import SphynxError
+from sphynx.errors import FailedCheckError, SphynxError
 from sphynx.program.backends import Backend
 from sphynx.program.interpret import require_images
 from sphynx.program.ir import INPUT, Combine, Curve, Linear, Pool, Program, PublicMap
@@ -87,15 +88,38 @@ class InferenceServer:
         self._model, self._channel, self._prg = model, channel, prg
         self._session: tuple[rlwe.LinearServer, ServerOts] | None = None
         self._checked = CheckedServer(model.program, model.weights, model.check) if model.check else None
+        self._has_refused = False
 
     def prepare(self, bundle_id: bytes, backend: Backend, batch: int = 1) -> Bundle:
         return self.prepare_group([bundle_id], backend, batch)[0]
 
     def prepare_group(self, bundle_ids: Sequence[bytes], backend: Backend, batch: int = 1) -> list[Bundle]:
         """Prepare bundles of `batch` images each, all or none."""
+        with self._ending_at_a_failure():
+            return self._prepare_group(bundle_ids, backend, batch)
+
+    def infer(self, bundle: Bundle) -> None:
+        with self._ending_at_a_failure():
+            self._infer(bundle)
+
+    @contextmanager
+    def _ending_at_a_failure(self) -> Iterator[None]:
+        """A client that failed a check may know something of the offset: nothing is done with it any more."""
+        if self._has_refused:
+            raise FailedCheckError(
+                "the client failed a check before", where="session", remedy="It needs a new connection."
+            )
+        try:
+            yield
+        except FailedCheckError:
+            self._has_refused, self._session = True, None
+            raise
+
+    def _prepare_group(self, bundle_ids: Sequence[bytes], backend: Backend, batch: int) -> list[Bundle]:
         model, channel, images = self._model, self._channel, len(bundle_ids) * batch
         layers = activation_layers(model.program, batch)
-        check_messages(plan_images(model.offline, images), layers, backend, images)
+        more = parties.message_sizes(model.program, model.check, batch) if model.check else ()
+        check_messages(plan_images(model.offline, images), layers, backend, images, more)
         check = str(model.check or "")
         first = Bundle(bundle_ids[0], model.program.content_hash, "server", backend, batch, {}, check)
         keys, ots = self._session or self._set_up(self._prg or Prg(), _identify(first))
@@ -120,9 +144,9 @@ class InferenceServer:
             bundles.append(bundle)
         return bundles
 
-    def infer(self, bundle: Bundle) -> None:
+    def _infer(self, bundle: Bundle) -> None:
         model, channel, program = self._model, self._channel, self._model.program
-        bundle.check(program, "server")
+        bundle.check(program, "server", str(model.check or ""))
         shapes = {name: (bundle.batch, *shape) for name, shape in program.shapes.items()}
         shares = {s.name: bundle.array(_share_name(s.name), shapes[s.name], model.dtype) for s in program.linears}
         layers = activation_layers(program, bundle.batch)
@@ -195,7 +219,8 @@ class InferenceClient:
         """Prepare bundles of `batch` images each, all or none."""
         program, channel, images = self.program, self._channel, len(bundle_ids) * batch
         layers, plan = activation_layers(program, batch), plan_images(self._offline, images)
-        check_messages(plan, layers, backend, images)
+        more = parties.message_sizes(program, self._check, batch) if self._check else ()
+        check_messages(plan, layers, backend, images, more)
         check = str(self._check or "")
         first = Bundle(bundle_ids[0], program.content_hash, "client", backend, batch, {}, check)
         keys, ots = self._session or self._set_up(self._prg or Prg(), _identify(first))
@@ -232,7 +257,7 @@ class InferenceClient:
     def infer(self, bundle: Bundle, pixels: NDArray[np.uint8]) -> NDArray[np.int64]:
         """uint8 (batch, channels, height, width) to the integer logits, (batch, classes)."""
         program, channel = self.program, self._channel
-        bundle.check(program, "client")
+        bundle.check(program, "client", str(self._check or ""))
         require_images(program, pixels, bundle.batch)
         shapes = {name: (bundle.batch, *shape) for name, shape in program.shapes.items()}
         masks = {name: bundle.array(_mask_name(name), shapes[name], np.uint64) for name in _masked_tensors(program)}

@@ -5,7 +5,8 @@ Those of an inference are smaller. Both parties ask, with the same answer: sizes
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import chain
 
 from sphynx.errors import SphynxError
 from sphynx.program.backends import Backend
@@ -20,9 +21,11 @@ from sphynx.protocol.relu_layer import ReluLayer
 _LEAST_BYTES = 8  # of a request, for each element or gate: two OTs at least
 
 
-def check_messages(plan: ProgramPlan, layers: Layers, backend: Backend, images: int) -> None:
-    """Refuses by its name the tensor, map or layer that one message cannot hold."""
-    for name, size in _sizes(plan, layers, backend, images):
+def check_messages(
+    plan: ProgramPlan, layers: Layers, backend: Backend, images: int, more: Iterable[tuple[str, int]] = ()
+) -> None:
+    """Refuses by its name the tensor, map or layer that one message cannot hold; `more` are sizes by name."""
+    for name, size in chain(_sizes(plan, layers, backend, images), more):
         if size > MAX_PAYLOAD_BYTES:
             raise SphynxError(
                 f"with {images:,} images at a time one message would have {size:,} bytes or more, "

@@ -178,11 +178,11 @@ class Conversation:
         nonce = session.new_nonce()
         session.send(self.channel, Go(nonce, limits.bundle_lifetime_s))
         for group in session.groups(request.count, request.group):
-            self._check_client()
             ids = [session.bundle_id(program, request.nonce, nonce, number) for number in group]
             expires_at = time.time() + limits.bundle_lifetime_s
             entries = [Entry(bundle_id, owner, program, backend, batch, expires_at) for bundle_id in ids]
             with self._place_for(request), self._stream.ending_within(len(ids) * limits.work_s):
+                self._check_client()  # with its place: others of its connections may have failed while it waited
                 bundles, took_s = self._prepare_bundles(entries, request)
             each_bytes = self.channel.record.total().bytes // len(ids)
             each_s = took_s / len(ids)
@@ -225,8 +225,10 @@ class Conversation:
 
     def _strike(self, begun: Sequence[bytes], error: InconsistentOtError) -> None:
         """Before the client can see anything. It may know something of the offset: nothing made with it is used."""
-        self._service.store.discard(*begun, *self._made_here)
-        strikes = self._service.strikes.add(self.peer.name, error.what)
+        try:
+            strikes = self._service.strikes.add(self.peer.name, error.what)
+        finally:
+            self._service.store.discard(*begun, *self._made_here)
         self._service.events.write("strike", client=self.peer.name, why=error.what, strikes=strikes)
 
     def _infer(self, bundle_id: bytes, number: int) -> None:

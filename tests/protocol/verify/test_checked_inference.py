@@ -1,8 +1,10 @@
 """Inference against a client that need not be honest: an honest one gets the oracle's answers."""
 
 import os
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,12 +12,15 @@ from numpy.typing import NDArray
 from tests.protocol.parties import run_parties
 from tests.protocol.random_programs import Case, random_case, random_public_case
 
-from sphynx.errors import SphynxError
+from sphynx.errors import InputError, SphynxError
 from sphynx.program.files import load_program
 from sphynx.program.interpret import interpret
-from sphynx.protocol.channel import Channel
+from sphynx.protocol.bundle import Bundle, load_bundle
+from sphynx.protocol.channel import HEADER_BYTES, Channel, Section, Traffic
 from sphynx.protocol.inference import InferenceClient, InferenceServer
 from sphynx.protocol.linear import ServerModel
+from sphynx.protocol.verify.linear_check import HASH_BYTES
+from sphynx.protocol.verify.parties import message_sizes
 from sphynx.protocol.verify.plan import SECURITY_BITS, plan_check
 from sphynx.zoo.derive import derive_weights
 from sphynx.zoo.shipped import folder_of
@@ -65,3 +70,34 @@ def test_a_ring_without_room_is_refused() -> None:
     case = random_case(1)
     with pytest.raises(SphynxError, match="no ring is wide enough"):
         plan_check(replace(case.program, ring_bits=48), case.weights)
+
+
+def test_bytes_are_those_of_the_formula() -> None:
+    case = random_case(1)
+    check = plan_check(case.program, case.weights)
+    model, bundle_id = ServerModel(case.program, case.weights, check=check), os.urandom(16)
+
+    def client(channel: Channel) -> Mapping[Section, Traffic]:
+        InferenceClient(case.program, channel, check=check).prepare(bundle_id, "gc")
+        return channel.take_record().traffic
+
+    traffic = run_parties(lambda channel: InferenceServer(model, channel).prepare(bundle_id, "gc"), client)[1]
+    sizes = list(message_sizes(case.program, check, images=1))
+    requests, products = [size for _, size in sizes[::2]], [size for _, size in sizes[1::2]]
+    products.append(products[0])  # the mask of the pixels serves two checks
+    assert traffic[Section("offline", "commitments")].sent_bytes == sum(requests) + HEADER_BYTES * len(requests)
+    tested = traffic[Section("offline", "check")]
+    assert tested.received_bytes == sum(products) + HEADER_BYTES * len(products)
+    assert tested.sent_bytes == HASH_BYTES + HEADER_BYTES
+
+
+def test_a_bundle_of_another_mode_is_refused(tmp_path: Path) -> None:
+    case = random_case(1)
+    check = plan_check(case.program, case.weights)
+    bundle = Bundle(os.urandom(16), case.program.content_hash, "server", "gc", 1, {}, str(check))
+    bundle.save(tmp_path / "bundle")
+    kept = load_bundle(tmp_path / "bundle")
+    kept.check(case.program, "server", str(check))
+    for other in ("", str(replace(check, functionals=check.functionals + 1))):
+        with pytest.raises(InputError, match="trusted otherwise"):
+            kept.check(case.program, "server", other)

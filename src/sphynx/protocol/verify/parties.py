@@ -17,7 +17,7 @@ honest shares. docs/security/malicious-client.md has the argument and what remai
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from hmac import compare_digest
@@ -67,6 +67,17 @@ def garbled_layers(program: Program, images: int) -> dict[str, GarbledLayer]:
     return layers
 
 
+def message_sizes(program: Program, plan: CheckPlan, images: int) -> Iterator[tuple[str, int]]:
+    """Bytes of the messages that commit the client and test what it committed to; tables come in chunks."""
+    for name, wires in commitments(program, plan, images).items():
+        yield name, _request_bytes(wires)
+        yield name, linear_check.products_bytes(plan, wires)
+
+
+def _request_bytes(wires: Wires) -> int:
+    return _BLOCK_BYTES * blocks_down(wires.ots, random_choices=False)
+
+
 def _circuit_labels(wires: Wires, layer: GarbledLayer, blocks: Words, chunk: Chunk) -> Words:
     """Pick a group's wires that enter the circuits: the low w bits of the share, the bits of the mask."""
     own = wires.blocks(blocks, chunk)
@@ -92,8 +103,8 @@ class LabelHash:
 class CheckedServer:
     """One connection's server side. Its secret factors serve until the first failure."""
 
-    program: Program
-    weights: Mapping[str, Array]
+    program: Program = field(repr=False)
+    weights: Mapping[str, Array] = field(repr=False)
     plan: CheckPlan
     _factors: dict[int, list[Factors]] = field(default_factory=dict, repr=False)  # by number of images
 
@@ -106,8 +117,7 @@ class CheckedServer:
         zeros = {}
         with channel.section("offline", "commitments"):
             for name, wires in groups.items():
-                blocks = blocks_down(wires.ots, random_choices=False)
-                message = np.frombuffer(channel.receive(_BLOCK_BYTES * blocks), np.uint64).reshape(-1, 2)
+                message = np.frombuffer(channel.receive(_request_bytes(wires)), np.uint64).reshape(-1, 2)
                 zeros[name] = ots.down.correlated(message, wires.ots, random_choices=False)
         with channel.section("offline", PIXELS):
             phi = draw_pixel_factors(pixels, prg)
@@ -137,6 +147,7 @@ class CheckedServer:
 
     def _functionals(self, images: int, prg: Prg) -> list[Factors]:
         if images not in self._factors:
+            self._factors.clear()  # one set at a time: a client may ask for any number of batch sizes
             self._factors[images] = linear_check.draw_factors(self.program, self.weights, self.plan, images, prg)
         return self._factors[images]
 
@@ -188,8 +199,8 @@ def prepare_client(
     return materials
 
 
-class OnlineServer:
-    """One inference on the server's side."""
+class _Online:
+    """One inference on either side: what goes into the hash at its end."""
 
     def __init__(
         self, program: Program, plan: CheckPlan, bundle_id: bytes, images: int, parts: Mapping[str, Arrays]
@@ -199,6 +210,11 @@ class OnlineServer:
         self._hash = LabelHash(bundle_id)
         self._sums: list[int] = []
 
+    def _digest(self) -> bytes:
+        return self._hash.finish(self._sums, self._plan.ring_bits)
+
+
+class OnlineServer(_Online):
     def hear_pixels(self, channel: Channel, masked: Words) -> None:
         material = self._parts[PIXELS]
         message = channel.receive(self._pixels.planes_bytes)
@@ -210,22 +226,11 @@ class OnlineServer:
 
     def judge(self, channel: Channel) -> None:
         """Raise FailedCheckError, before anything of the logits leaves, where the client did not evaluate honestly."""
-        expected = self._hash.finish(self._sums, self._plan.ring_bits)
-        if not compare_digest(channel.receive(HASH_BYTES), expected):
+        if not compare_digest(channel.receive(HASH_BYTES), self._digest()):
             raise _failed("labels or pixels")
 
 
-class OnlineClient:
-    """One inference on the client's side."""
-
-    def __init__(
-        self, program: Program, plan: CheckPlan, bundle_id: bytes, images: int, parts: Mapping[str, Arrays]
-    ) -> None:
-        self._plan, self._parts = plan, parts
-        self._layers, self._pixels = garbled_layers(program, images), PixelCheck.planned(program, plan, images)
-        self._hash = LabelHash(bundle_id)
-        self._sums: list[int] = []
-
+class OnlineClient(_Online):
     def say_pixels(self, channel: Channel, pixels: Words, mask: Words) -> None:
         material = self._parts[PIXELS]
         message, own = self._pixels.say(material, pixels.reshape(-1), mask.reshape(-1))
@@ -238,4 +243,4 @@ class OnlineClient:
         garbled_layer.evaluate(channel, layer, material, labels_of, self._hash.add)
 
     def finish(self, channel: Channel) -> None:
-        channel.send(self._hash.finish(self._sums, self._plan.ring_bits))
+        channel.send(self._digest())
