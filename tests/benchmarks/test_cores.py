@@ -6,10 +6,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.service.processes import ROOT
 from tests.service.tiny import save_tiny
 
 
+@pytest.mark.slow
 def test_the_benchmark_of_cores_at_its_smallest(tmp_path: Path) -> None:
     save_tiny(tmp_path / "compiled")
     command = [sys.executable, "-m", "benchmarks.cores", str(tmp_path / "compiled"), "--cores", "1,1000"]

@@ -68,6 +68,7 @@ def test_a_stream_gets_random_weights_and_a_trained_streams_ring(tmp_path: Path)
     assert 29 <= program.ring_bits <= 32  # those of the trained streams of 12.7K to 102.4K ReLUs: 31 and 32
 
 
+@pytest.mark.slow
 def test_the_verb_fits_and_draws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clear, "RUNS", 4)
     figure = tmp_path / "scaling.svg"

@@ -13,7 +13,7 @@ DOCS = Path(__file__).parents[2] / "docs"
     ("generator", "page"),
     [
         (["docs/make_reference.py"], "reference.md"),
-        (["-m", "reproduction", "page"], "results/paper.md"),
+        pytest.param(["-m", "reproduction", "page"], "results/paper.md", marks=pytest.mark.slow),
         (["docs/make_zoo.py"], "results/zoo.md"),
         (["docs/make_stream_results.py"], "results/stream.md"),
     ],

@@ -53,6 +53,7 @@ def test_every_example_is_run_short_and_on_the_page() -> None:
     assert not [file.name for file in SCRIPTS.values() if len(file.read_text().splitlines()) > MAX_LINES]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
 def test_notebook(notebook: Path, tmp_path: Path, warm: Warm) -> None:
     content = json.loads(notebook.read_text())

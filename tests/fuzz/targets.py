@@ -159,7 +159,7 @@ def _worker_calls() -> list[bytes]:
         "holder": "0123456789abcdef",
         "holders": ["0123456789abcdef"],
         "values": {("connections_total", (("result", "done"),)): 3, ("unread_bytes", ()): 5.0},
-        "entry": entry,
+        "entries": [entry],
         "bundle_id": entry.bundle_id,
         "bundle_ids": [entry.bundle_id],
         "most": 3,

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 import torch
 from PIL import Image
 from reproduction.experiments import EXPERIMENTS
@@ -70,6 +71,7 @@ def test_a_search_goes_on_elsewhere_from_kernels_of_8_bits(tmp_path: Path) -> No
     assert search_cells(small_data(), "darts-unrolled", recipe, there / "cells", Work(voice=QUIET)).epochs == 2
 
 
+@pytest.mark.slow
 def test_a_window_at_its_smallest_and_the_next_elsewhere(tmp_path: Path) -> None:
     """A search and a training on other images; then one of the cells that were found; then nothing is left."""
     for split in ("train", "test"):

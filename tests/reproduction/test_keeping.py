@@ -41,6 +41,7 @@ def noise(images: int, classes: int, size: int) -> Data:
     return make_data("cifar100", part, part, where="noise")
 
 
+@pytest.mark.slow
 def test_a_kept_training_lands_in_the_rows_of_its_network(tmp_path: Path) -> None:
     """The network is the paper's, the images are noise: what counts is where the file is found again."""
     (better, worse) = (row for row in EXPERIMENTS["separable"].rows if row.label == "25.6K")

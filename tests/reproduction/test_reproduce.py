@@ -115,6 +115,7 @@ class Travelling:
         return [piece() for piece in pickle.loads(pickle.dumps(list(work.values())))]
 
 
+@pytest.mark.slow
 def test_rows_that_run_at_once_give_what_rows_in_turn_do(tmp_path: Path) -> None:
     """Two rows that search the same cells and train the same small network: each is made once."""
     rows = [row for row in EXPERIMENTS["nodes"].rows if row.cells == "search:5"][:2]
