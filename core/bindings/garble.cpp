@@ -38,8 +38,8 @@ GarbledOutputs outputs_of(const Plan& plan, std::size_t instances, WordsOut& col
 }
 
 void garble_batch(const PlannedCircuit& self, nb::bytes late_tweak, Words delta, std::uint64_t first_instance,
-                  std::size_t instances, Words input_zeros, WordsOut tables, WordsOut colours, MaybeWordsOut halves,
-                  unsigned threads) {
+                  std::size_t instances, Words input_zeros, WordsOut tables, WordsOut colours,
+                  MaybeWordsOut halves, unsigned threads) {
     const Plan& plan = self.plan;
     const GarbleBatch batch = batch_of(late_tweak, first_instance, instances, threads);
     const Block offset = *blocks(delta, 1, "delta");
@@ -51,8 +51,8 @@ void garble_batch(const PlannedCircuit& self, nb::bytes late_tweak, Words delta,
 }
 
 void evaluate_batch(const PlannedCircuit& self, nb::bytes late_tweak, std::uint64_t first_instance,
-                    std::size_t instances, Words input_labels, Words tables, WordsOut colours, MaybeWordsOut halves,
-                    unsigned threads) {
+                    std::size_t instances, Words input_labels, Words tables, WordsOut colours,
+                    MaybeWordsOut halves, unsigned threads) {
     const Plan& plan = self.plan;
     const GarbleBatch batch = batch_of(late_tweak, first_instance, instances, threads);
     const Block* labels = blocks(input_labels, product(plan.input_count(), instances), "input_labels");
@@ -95,8 +95,9 @@ void bind_garble(nb::module_& module) {
             "relu", [](unsigned w, unsigned k, unsigned f) { return PlannedCircuit(relu_circuit(w, k, f)); },
             "w"_a, "k"_a, "f"_a)
         .def_static(
-            "floor", [](unsigned w, unsigned k, unsigned f) { return PlannedCircuit(floor_circuit(w, k, f)); },
-            "w"_a, "k"_a, "f"_a)
+            "floor",
+            [](unsigned w, unsigned k, unsigned f) { return PlannedCircuit(floor_circuit(w, k, f)); }, "w"_a,
+            "k"_a, "f"_a)
         .def_static(
             "adder", [](unsigned width) { return PlannedCircuit(adder_circuit(width)); }, "width"_a)
         .def_static("aes128", [] { return PlannedCircuit(aes128_circuit()); })

@@ -67,7 +67,7 @@ std::vector<Blocks> gates(const SymmetricKernels& kernels, std::size_t count) {
     // Of A and B, by one difference for all instances.
     const Blocks tweaks_a = random_blocks(count, 6);
     Blocks tweaks_b = tweaks_a;
-    for (Block& tweak : tweaks_b) tweak = tweak ^ Block{0x76543, 21};
+    for (Block& tweak : tweaks_b) tweak = tweak ^ Block { 0x76543, 21 };
     const AndTweaks tweaks{tweaks_a.data(), tweaks_b.data()};
     Blocks sum(count), garbler(count), evaluator(count), out(count), seen_sum(count), seen(count);
     AndOperands in{rows[0].data(), rows[1].data(), rows[2].data(), rows[3].data(),
