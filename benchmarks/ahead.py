@@ -3,7 +3,7 @@
 
     PYTHONPATH=src python -m benchmarks.ahead compiled/digits --refills 2 --inferences 100 -o ahead.json
 
-Three rows, `rounds` times in turn, with the same server: `quiet`, nothing else; `ahead`, so many other clients whose
+Three rows, `rounds` times in turn, with the same server: `quiet`, nothing else; `ahead`, that many other clients whose
 bundles are made ahead, with what the server has to spare; `urgent`, the same clients' bundles as ordinary preparations.
 The client that is timed has prepared its bundles before, and waits a moment between questions. No torch is needed.
 

@@ -27,6 +27,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from benchmarks.zoo_torchvision import CIFAR_CLASSES, MEAN, STD, untrained
+from sphynx.network.layout import lay_out
 
 # Largest learning rates of AdamW. SqueezeNet has no batch norms, which would let it learn faster.
 NETWORKS = {"resnet18": 2e-3, "mobilenet_v2": 3e-3, "regnet_x_400mf": 2e-3, "squeezenet1_1": 6e-4}
@@ -86,7 +87,7 @@ def train(name: str, images: Tensor, labels: Tensor, seconds: float, epochs: int
     """The network, and how many epochs it saw."""
     torch.manual_seed(_SEED)
     module = untrained(name, CIFAR_CLASSES)
-    module.to(images.device, memory_format=torch.channels_last)  # type: ignore[call-overload]  # missing in torch's types
+    lay_out(module.to(images.device), torch.channels_last)
     matrices = [weight for weight in module.parameters() if weight.dim() > 1]
     others = [weight for weight in module.parameters() if weight.dim() <= 1]
     groups = [{"params": matrices, "weight_decay": 0.05}, {"params": others, "weight_decay": 0.0}]

@@ -132,7 +132,7 @@ def design_of(row: Row, image: Shape, classes: int, cells: Genotype | None) -> A
         stem="imagenet" if row.data == "imagenet" else "small",
         conv_stack="paper",
         balancing=row.options.get("balancing", "relu"),  # type: ignore[arg-type]  # Design names what it allows
-        convolution=row.options.get("convolution", "vanilla"),  # type: ignore[arg-type]
+        convolution=row.options.get("convolution", "vanilla"),  # type: ignore[arg-type]  # and here
         inner_relus="inner_relus" in row.options,
     )
 

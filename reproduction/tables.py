@@ -260,7 +260,7 @@ def parameter_rows() -> list[PaperRow]:
     rows = []
     for convolution, column in (("vanilla", ("2.75M", "3.41M", "3.45M")), ("separable", ("0.35M", "0.43M", "0.45M"))):
         for (D, reduce_at), printed in zip(((5, (0, 1)), (6, (0, 1)), (8, (1, 3))), column, strict=True):
-            design = Design(SPHYNX, 5, D, reduce_at, conv_stack="paper", convolution=convolution)  # type: ignore[arg-type]
+            design = Design(SPHYNX, 5, D, reduce_at, conv_stack="paper", convolution=convolution)  # type: ignore[arg-type]  # Design checks it
             parameters = account_of(design).total.parameters
             rows.append(
                 PaperRow(

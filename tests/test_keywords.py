@@ -42,7 +42,7 @@ def test_what_is_missing_or_too_much_is_a_type_error() -> None:
 
 
 def test_an_unknown_name_is_refused_with_the_one_that_is_meant() -> None:
-    with pytest.raises(InputError, match="there is no parameter 'seed'") as refused:
+    with pytest.raises(InputError, match="'seed' is not a parameter") as refused:
         work("digits", out="here", seed=3)  # type: ignore[call-arg]
     assert refused.value.where == "work" and refused.value.remedy == "Did you mean `seeds`?"
     with pytest.raises(InputError) as refused:

@@ -9,7 +9,7 @@
 //
 // the receiver sends h(r), uniform by the last block, and a BLAKE2b of h(v_0) .. h(v_127). The sender compares it with
 // that of h(w_b) xor delta_b h(r). If the receiver put other choices into a tree, h of the difference is 0 for one
-// alpha in 2^128 / c; else it has to know delta_b for every row of that tree: it learns so many bits of delta as it
+// alpha in 2^128 / c; else it has to know delta_b for every row of that tree: it learns as many bits of delta as it
 // staked, and passes with probability 2^-(that many). A receiver can try alphas without the sender, by changing its
 // message: 2^128 / c for each pair of trees, 2^107 in all for 2^19 OTs.
 #pragma once

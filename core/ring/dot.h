@@ -33,7 +33,7 @@ struct DotKernel {
                  const std::uint8_t* const* columns, int column_count, std::int32_t* sums);
 };
 
-// The fastest dot-product kernel this CPU may use now, for a ring of so many bits and for weights that fit signed
+// The fastest dot-product kernel this CPU may use now, for a ring of that many bits and for weights that fit signed
 // bytes or do not; null when it has none.
 const DotKernel* best_dot_kernel(int ring_bits, bool byte_weights);
 

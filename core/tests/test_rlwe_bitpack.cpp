@@ -42,7 +42,7 @@ void check_wire(const Modulus& modulus, std::size_t count, std::mt19937& generat
     for (std::size_t i = 0; i < count; ++i) {
         CHECK(bits_at(wire, i * width, bits) == modulus.canonical(values[i]));
         auto hostile = wire;
-        put_ones(hostile, i * width, bits);  // 2^bits - 1 is no residue
+        put_ones(hostile, i * width, bits);  // 2^bits - 1 is not a residue
         CHECK_THROWS(unpack(hostile.data(), count, modulus, back.data()));
     }
     for (std::size_t filler = count * width; filler < 8 * wire.size(); ++filler) {

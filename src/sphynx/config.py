@@ -104,13 +104,13 @@ class Keywords(Generic[Given, Settings]):
 
 
 def refuse_unknown(record: Any, given: Iterable[str], function: str) -> None:
-    """Refuse names that are no fields of the record, and say which was meant."""
+    """Refuse names that the record does not have, and say which was probably meant."""
     known = [field.name for field in dataclasses.fields(record)]
     for name in given:
         if name not in known:
             alike = difflib.get_close_matches(name, known, n=1)
             instead = f"Did you mean `{alike[0]}`?" if alike else f"Use one of {', '.join(known)}."
-            raise InputError(f"there is no parameter {name!r}", where=function, remedy=instead)
+            raise InputError(f"{name!r} is not a parameter", where=function, remedy=instead)
 
 
 class Fault(str):
@@ -133,7 +133,7 @@ def read_settings(
     says what would be right.
     """
     hints = typing.get_type_hints(kind)
-    fields = {field.name: field for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
+    fields = {field.name: field for field in dataclasses.fields(kind)}  # type: ignore[arg-type]  # a dataclass, as its contract says
     laid_over = {**table, **given}
     faults: list[str] = [f"unknown key {key!r}" for key in laid_over if key not in fields]
     values: dict[str, Any] = {}

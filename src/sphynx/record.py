@@ -31,7 +31,7 @@ class Record:
     again."""
 
     def to_json(self) -> dict[str, Any]:
-        fields: tuple[dataclasses.Field[Any], ...] = dataclasses.fields(self)  # type: ignore[arg-type]
+        fields: tuple[dataclasses.Field[Any], ...] = dataclasses.fields(self)  # type: ignore[arg-type]  # a dataclass, as its contract says
         values = ((field, getattr(self, field.name)) for field in fields)
         return {field.name: as_json(value) for field, value in values if value is not None or field.default is not None}
 

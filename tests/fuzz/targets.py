@@ -64,7 +64,7 @@ class Target:
     refusals: tuple[type[Exception], ...] = (SphynxError,)
 
     def run(self, data: bytes) -> bool:
-        """Whether it was used; what is neither used nor refused goes on as the exception that it is."""
+        """Return whether it was used; what is neither used nor refused goes on as the exception that it is."""
         try:
             self.use(data)
         except self.refusals:

@@ -207,7 +207,7 @@ def test_what_a_search_leaves_behind(tmp_path: Path) -> None:
 
 
 def test_a_refused_search_leaves_what_the_folder_says_of_its_run(tmp_path: Path) -> None:
-    """Whether another process is at work in it or it holds a search of other settings."""
+    """A folder is refused if another process is at work in it or it holds a search of other settings."""
     places = placements(3, 2, "all")
     starts: tuple[Callable[[int], object], ...] = (
         lambda seed: search.search_cells(

@@ -49,7 +49,7 @@ def test_what_was_prepared_with_the_offset_is_burned(scene: Scene, monkeypatch: 
 
 @pytest.mark.parametrize("processes", ["1", "2"])
 def test_three_strikes_close_a_client_out(processes: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whether the server was killed between them, and with new keys of the same name; not another client."""
+    """Strikes outlast a killed server and new keys of the same name, and are not another client's."""
     authority = make_authority(tmp_path / "keys")
     scene = Scene(tmp_path, authority)
     scene.server.flags = ("--processes", processes)

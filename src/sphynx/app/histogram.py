@@ -29,7 +29,7 @@ def chi_square_same(counts: Counts) -> tuple[float, int]:
 
 
 def tail_probability(statistic: float, degrees: int) -> float:
-    """That a chi-square of so many degrees is at least this large."""
+    """Return the probability that a chi-square of that many degrees of freedom is at least this large."""
     if degrees == 0:
         return 1.0
     spread = 2 / (9 * degrees)

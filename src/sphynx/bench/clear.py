@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +25,7 @@ from sphynx.compiler.frontend.onnx.write import INPUT, write_onnx
 from sphynx.errors import MissingPartError
 from sphynx.network.backend import fast_convolutions
 from sphynx.network.build import build_network
+from sphynx.network.layout import lay_out
 from sphynx.space.files import AnyDesign
 from sphynx.threads import available_cores
 
@@ -98,11 +100,11 @@ class InTheClear:
         torch.set_num_threads(threads)
         medians = []
         for layout in (torch.contiguous_format, torch.channels_last):
-            network = self._network.to(memory_format=layout)  # type: ignore[call-overload]  # missing in torch's types
+            lay_out(self._network, layout)
             x = images.to(memory_format=layout)
             for kernels in (nullcontext(), fast_convolutions(images.device)):
                 with torch.inference_mode(), kernels:
-                    medians.append(_median(lambda network=network, x=x: network(x), clock))  # type: ignore[misc]
+                    medians.append(_median(partial(self._network, x), clock))
         return min(medians)
 
 

@@ -1,6 +1,6 @@
 """Which networks `sphynx bench` runs privately; `clear` has what they cost in the clear.
 
-`--untrained` needs no training: a network of so many ReLUs, or of a given design, gets random weights. Private
+`--untrained` needs no training: a network of that many ReLUs, or of a given design, gets random weights. Private
 inference takes the same time and bytes for any weights of the same widths, so only its accuracy is meaningless. That
 the widths are those of a trained network takes care: batch norm has the statistics of the images, the classifier's
 rows have mean zero, and the bits are those that `sphynx compile` finds for the trained networks of cells and streams

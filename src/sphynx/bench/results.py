@@ -22,7 +22,7 @@ class Amounts(Record):
     signed: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
-        for entry in dataclasses.fields(self):  # type: ignore[arg-type]
+        for entry in dataclasses.fields(self):  # type: ignore[arg-type]  # a dataclass, as its contract says
             value = getattr(self, entry.name)
             least = -math.inf if entry.name in self.signed else -1
             if isinstance(value, int | float) and not (math.isfinite(value) and value > least):

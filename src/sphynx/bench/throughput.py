@@ -27,7 +27,7 @@ from sphynx.program.ir import Program
 
 
 class Serve(Protocol):
-    """Starts a server of a compiled folder for so many clients."""
+    """Start a server of a compiled folder for `clients` clients."""
 
     def __call__(self, folder: Path, clients: int, link: Link | None) -> AbstractContextManager[Serving]: ...
 

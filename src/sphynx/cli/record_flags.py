@@ -62,7 +62,7 @@ def with_record_flags(verb: Callable[..., None]) -> Callable[..., None]:
 
     called.__doc__ = verb.__doc__
     called.__name__ = verb.__name__
-    called.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+    called.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]  # inspect reads it
     called.__annotations__ = {p.name: p.annotation for p in parameters}
     return called
 

@@ -93,7 +93,7 @@ def largest_within(
 
     @cache
     def planned(step: int) -> PlanList | None:
-        """None where no network has about so many ReLUs: a large image leaves gaps."""
+        """None where no network has about that many ReLUs: a large image leaves gaps."""
         try:
             return plan(template, BUDGETS[step], tolerance)
         except InputError:

@@ -36,7 +36,7 @@ def answer_seconds(plan: ConvPlan, reply_bytes: int) -> float:
 
 
 def channel_counts(slots: int) -> list[int]:
-    """The C_w worth trying where a ciphertext holds so many channels: the largest for each number of outputs."""
+    """The C_w worth trying where a ciphertext holds `slots` channels: the largest for each number of outputs."""
     return sorted({slots // outputs for outputs in range(1, slots + 1)})
 
 

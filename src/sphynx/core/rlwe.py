@@ -214,7 +214,7 @@ class _Block:
 
 
 def _blocks(conv_plan: ConvPlan, most: int | None) -> list[_Block]:
-    """One where all channels are in one group; with at most so many products each, and at least one reply."""
+    """One where all channels are in one group; with at most `most` products each, and at least one reply."""
     replies: dict[tuple[int, ...], list[int]] = {}
     for reply in range(conv_plan.replies_per_tile):
         replies.setdefault(conv_plan.needed(reply), []).append(reply)

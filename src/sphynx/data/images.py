@@ -226,7 +226,7 @@ def _colour(images: ImageSet, other: ImageSet) -> ImageSet:
 
 
 def held_out_count(images: int, fraction: float) -> int:
-    """How many of so many images `stratified` holds out."""
+    """Return how many of `images` images `stratified` holds out."""
     return math.floor(images * fraction + 1e-9)
 
 

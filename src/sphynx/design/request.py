@@ -109,7 +109,7 @@ def long_enough(recipe: Recipe, images: int) -> Recipe:
 
 
 def epochs_of(steps: int, images: int, batch_size: int) -> int:
-    """How many epochs over so many images have that many steps: an incomplete batch is left out of each."""
+    """Return how many epochs over `images` have that many steps; each leaves out an incomplete batch."""
     return ceil(steps / (images // min(batch_size, images)))
 
 

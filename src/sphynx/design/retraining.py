@@ -25,7 +25,7 @@ from sphynx.train.runs import train_unless_finished
 HELD_OUT = 0.2
 RANKING_PART = 8  # cells are ranked by an eighth of the training's epochs
 LEAST_RANKING_STEPS = 34  # what two epochs of `small` are for the 1,438 digits: 94.8 to 98.6 % are right after them
-# On so many held-out images the standard error of a difference of two accuracies is 3 points where these are at 90 %.
+# On this many held-out images the standard error of a difference of two accuracies is 3 points where these are at 90 %.
 # Cells that were ranked on digits lay within 3 points of one another.
 LEAST_RANKED_ON = 200
 

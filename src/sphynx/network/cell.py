@@ -62,7 +62,7 @@ class Cell(nn.Module):
         for number in range(0, len(self.edges), 2):
             first, second = (self._edge(edge, nodes, keep) for edge in (number, number + 1))
             nodes.append(first + second)
-        return self.activation(self.output(torch.cat(nodes[INPUT_NODES:], dim=1)))  # type: ignore[no-any-return]
+        return self.activation(self.output(torch.cat(nodes[INPUT_NODES:], dim=1)))
 
     def _edge(self, number: int, nodes: list[Tensor], keep: Tensor | None) -> Tensor:
         operation = self.edges[number]

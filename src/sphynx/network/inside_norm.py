@@ -43,7 +43,7 @@ class InsideNorm(BatchNorm):
             count = _inside(x, self.margin).numel() // x.shape[1]
             self.running_mean.lerp_(mean.to(self.running_mean.dtype), self.momentum)
             self.running_var.lerp_(variance.to(self.running_var.dtype) * (count / max(count - 1, 1)), self.momentum)
-        y: Tensor = _Normalise.apply(x, self.weight, self.bias, mean, variance, self.margin, self.eps)  # type: ignore[no-untyped-call]
+        y: Tensor = _Normalise.apply(x, self.weight, self.bias, mean, variance, self.margin, self.eps)  # type: ignore[no-untyped-call]  # torch's
         return y
 
 

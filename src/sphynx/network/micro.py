@@ -30,7 +30,7 @@ class MicroNetwork(nn.Module):
         older = newer = self.stem(x)
         for cell in self.cells:
             older, newer = newer, cell(older, newer)
-        return self.head(newer.mean(dim=(2, 3)))  # type: ignore[no-any-return]
+        return self.head(newer.mean(dim=(2, 3)))
 
 
 class MicroCell(nn.Module):
@@ -67,7 +67,7 @@ class MicroCell(nn.Module):
         if not self.behind_relu[edge]:
             return nodes[source]
         if not self.share_relus:
-            return self.relu(nodes[source])  # type: ignore[no-any-return]
+            return self.relu(nodes[source])
         if source not in shared:
             shared[source] = self.relu(nodes[source])
         return shared[source]

@@ -19,7 +19,7 @@ aten = torch.ops.aten
 
 class _Observer(TorchDispatchMode):
     def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()  # type: ignore[no-untyped-call]  # torch's
         self.seen = Tally()
 
     def __torch_dispatch__(

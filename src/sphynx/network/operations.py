@@ -30,10 +30,10 @@ class FactorizedReduction(nn.Module):
         # One zero beyond the edge, so that an odd length gives the odd half as many pixels as the even half.
         x = functional.pad(x, (0, x.shape[-1] % 2, 0, x.shape[-2] % 2))
         if self.training:
-            return self.norm(self._as_one_convolution(x))  # type: ignore[no-any-return]
+            return self.norm(self._as_one_convolution(x))
         halves = [] if self.even is None else [self.even(x)]
         y = torch.cat([*halves, self.odd(x[:, :, 1:, 1:])], dim=1)
-        return self.norm(functional.pad(y, (0, 0, 0, 0, 0, self.padding_channels)))  # type: ignore[no-any-return]
+        return self.norm(functional.pad(y, (0, 0, 0, 0, 0, self.padding_channels)))
 
     def _as_one_convolution(self, x: Tensor) -> Tensor:
         """The same map as a sparse 2x2 convolution: on a GPU one kernel over x instead of four."""

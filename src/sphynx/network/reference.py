@@ -47,7 +47,7 @@ class ResNet18(nn.Module):
         self.head = nn.Linear(channels, design.classes)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.head(self.blocks(self.stem(x)).mean(dim=(2, 3)))  # type: ignore[no-any-return]
+        return self.head(self.blocks(self.stem(x)).mean(dim=(2, 3)))
 
 
 class BasicBlock(nn.Module):
@@ -67,7 +67,7 @@ class BasicBlock(nn.Module):
         self.activation = nn.ReLU()
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.activation(self.second(self.first(x)) + self.shortcut(x))  # type: ignore[no-any-return]
+        return self.activation(self.second(self.first(x)) + self.shortcut(x))
 
 
 class Vgg11(nn.Module):
@@ -94,7 +94,7 @@ class Vgg11(nn.Module):
         )
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.classifier(self.features(x).flatten(1))  # type: ignore[no-any-return]
+        return self.classifier(self.features(x).flatten(1))
 
 
 class WideResNet(nn.Module):
@@ -116,7 +116,7 @@ class WideResNet(nn.Module):
                 nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.head(self.activation(self.blocks(self.stem(x))).mean(dim=(2, 3)))  # type: ignore[no-any-return]
+        return self.head(self.activation(self.blocks(self.stem(x))).mean(dim=(2, 3)))
 
 
 class WideBlock(nn.Module):
@@ -136,7 +136,7 @@ class WideBlock(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         activated = self.activation(x)
-        return self.convolutions(activated) + (x if self.shortcut is None else self.shortcut(activated))  # type: ignore[no-any-return]
+        return self.convolutions(activated) + (x if self.shortcut is None else self.shortcut(activated))
 
 
 def _pool(pool: Pool, kernel: int, *, stride: int, padding: int = 0) -> nn.Module:

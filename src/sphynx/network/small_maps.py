@@ -72,7 +72,7 @@ def _convolve(
     left_out = rows.count < weight.shape[2] or columns.count < weight.shape[3]
     if rows.outputs * columns.outputs > MAX_PIXELS or not (left_out or weight.shape[1] >= MIN_CHANNELS):
         return torch.conv2d(*plain)
-    result: Tensor = _MatrixConvolution.apply(x, weight, rows, columns, settings, groups)  # type: ignore[no-untyped-call]
+    result: Tensor = _MatrixConvolution.apply(x, weight, rows, columns, settings, groups)  # type: ignore[no-untyped-call]  # torch's
     return result
 
 

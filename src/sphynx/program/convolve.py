@@ -20,7 +20,7 @@ Array = NDArray[Any]
 EXACT_DOUBLE = 1 << 53
 EXACT_INTEGER = 1 << 63
 _COLUMN_BYTES = 1 << 26  # of unfolded input at once
-_GROUPED_CHANNELS = 32  # at least so many at once: fewer are slower than the zeros among them
+_GROUPED_CHANNELS = 32  # at least, at once: fewer are slower than the zeros among them
 
 
 def convolve(x: Array, weights: Array, term: Term, size: tuple[int, int]) -> Array:

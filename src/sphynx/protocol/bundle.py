@@ -178,7 +178,7 @@ def load_bundle(path: Path) -> Bundle:
             bytes.fromhex(metadata["bundle_id"]),
             metadata["program"],
             metadata["role"],  # type: ignore[arg-type]  # the constructor checks it
-            metadata["backend"],  # type: ignore[arg-type]
+            metadata["backend"],  # type: ignore[arg-type]  # and this
             int(metadata["batch"]),
             arrays,
             metadata["check"],

@@ -48,7 +48,7 @@ class Squaring:
 
     @property
     def uses_up(self) -> bool:
-        """Whether the OTs of `up` are needed."""
+        """Return whether the OTs of `up` are needed."""
         return False
 
     @property

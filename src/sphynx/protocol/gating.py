@@ -57,7 +57,7 @@ class Gating:
 
     @property
     def uses_up(self) -> bool:
-        """Whether the OTs of `up` are needed."""
+        """Return whether the OTs of `up` are needed."""
         return True
 
     @property

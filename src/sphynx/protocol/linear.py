@@ -92,7 +92,7 @@ class ServerModel:
         }
 
     def maps_for(self, images: int) -> PreparedMaps:
-        """The weights for so many images at once, as `plan_images` plans them."""
+        """Return the weights for `images` images at once, as `plan_images` plans them."""
         is_alone = plan_images(self.offline, images) is self.plan
         return self._alone if is_alone else self.maps_for_groups()
 

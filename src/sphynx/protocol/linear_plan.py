@@ -106,7 +106,7 @@ def plan_group(program: Program) -> ProgramPlan:
 
 
 def plan_images(program: Program, images: int) -> ProgramPlan:
-    """The cheaper plan for so many images at once: half of a group costs less than as many images alone."""
+    """Return the cheaper plan for `images` images at once: half of a group costs less than as many images alone."""
     group = plan_group(program)
     return group if 2 * images >= group.images else plan_program(program)
 

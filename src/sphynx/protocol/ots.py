@@ -45,12 +45,12 @@ _BLOCK_BYTES = 16
 
 
 def blocks_down(count: int, *, random_choices: bool) -> int:
-    """Blocks of the client's message for so many OTs in `down`, its check included."""
+    """Return the blocks of the client's message for `count` OTs in `down`, its check included."""
     return ot.message_blocks(SOFTSPOKEN_PARAMETER, count, random_choices=random_choices, checked=True)
 
 
 def blocks_up(count: int) -> int:
-    """Blocks of the server's message for so many OTs with random choices in `up`."""
+    """Return the blocks of the server's message for `count` OTs with random choices in `up`."""
     return ot.message_blocks(SOFTSPOKEN_PARAMETER, count, random_choices=True, checked=False)
 
 

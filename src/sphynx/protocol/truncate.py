@@ -79,7 +79,7 @@ class Truncation:
 
     @property
     def uses_up(self) -> bool:
-        """Whether the OTs of `up` are needed: for nodes of the tree."""
+        """Return whether the OTs of `up` are needed: nodes of the tree need them."""
         return self.node_ots > 0
 
     @property

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from sphynx.errors import DivergedError, InterruptedWorkError
 from sphynx.network.backend import fast_convolutions
+from sphynx.network.layout import lay_out
 from sphynx.record import fingerprint
 from sphynx.reduce.task import Task
 from sphynx.run.folder import RunFolder
@@ -88,8 +89,10 @@ def learn(
     own = {id(mask) for mask in masks}
     weights = [parameter for parameter in network.parameters() if id(parameter) not in own]
     layout = torch.channels_last if uses_channels_last(recipe, task.device) else torch.contiguous_format
-    network.to(task.device).to(memory_format=layout).train()  # type: ignore[call-overload]
-    teacher = task.original.to(task.device).to(memory_format=layout).eval().requires_grad_(False)  # type: ignore[call-overload]
+    network.to(task.device).train()
+    teacher = task.original.to(task.device).eval().requires_grad_(False)
+    for laid_out in (network, teacher):
+        lay_out(laid_out, layout)
     by_sgd = torch.optim.SGD(weights, lr=task.settings.search_rate, momentum=MOMENTUM, nesterov=True)
     by_adam = torch.optim.Adam(list(masks), lr=mask_rate) if masks else None
     optimisers = [by_sgd, *([by_adam] if by_adam else [])]

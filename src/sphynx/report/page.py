@@ -222,7 +222,7 @@ def pictures_part(pictures: Sequence[Picture]) -> dict[str, Any]:
 def render(
     *, title: str, subtitle: str, tiles: Sequence[Tile], sections: Sequence[Section], refresh_s: float = 0.0
 ) -> str:
-    """`refresh_s` makes the browser load the page again after so many seconds."""
+    """`refresh_s`: after this many seconds the browser loads the page again."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     templates = Environment(

@@ -7,9 +7,9 @@ halving (Jamieson and Talwalkar 2016).
 Drawn cells are trained for few epochs, the better third again for three times as many, until few are left: these for
 the whole length, beside the cells that a search found or a paper published. Those are never dropped early: on
 CIFAR-100 the order after 5 epochs said little about that after 15 (docs/results.md). A cell is trained anew in each
-round, not on: the rate's schedule depends on the length, and a training that was to end after 5 epochs is no beginning
-of one that ends after 15. Epochs in all, for a whole length of 15 and two cells beside those that were drawn (all
-cells for all epochs in brackets):
+round, not on: the rate's schedule depends on the length, and a training that was to end after 5 epochs is not the
+beginning of one that ends after 15. Epochs in all, for a whole length of 15 and two cells beside those that were drawn
+(all cells for all epochs in brackets):
 
     2 drawn: 60    6: 90 (120)    14: 113 (240)    30: 200 (480)
 
@@ -33,10 +33,10 @@ from sphynx.search.supernet.cellspace import CellSpace, agreement
 from sphynx.space.genotype import Genotype
 
 Retrain = Callable[[Genotype, int], float]
-SHARE = 3  # one in so many goes on, for so many times the epochs
-FEW = 5  # so many are trained for the whole length: found cells, published ones, and three random ones
+SHARE = 3  # one in SHARE goes on, for SHARE times the epochs
+FEW = 5  # trained for the whole length: found cells, published ones, and three random ones
 LEAST_AT_THE_END = 2  # drawn ones, however many others there are: something to compare with
-LEAST_EPOCHS = 2  # fewer are no schedule
+LEAST_EPOCHS = 2  # fewer do not make a schedule
 
 
 @dataclass(frozen=True)

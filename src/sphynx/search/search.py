@@ -17,6 +17,7 @@ import torch
 from sphynx.data.images import Data
 from sphynx.errors import InputError
 from sphynx.network.backend import fast_convolutions
+from sphynx.network.layout import lay_out
 from sphynx.record import Record, fingerprint
 from sphynx.run.folder import RunFolder
 from sphynx.run.work import HERE, Work
@@ -33,7 +34,7 @@ from sphynx.search.supernet.mixture import Mixtures
 from sphynx.search.supernet.supernet import Supernet
 from sphynx.search.supernet.weights import SharedWeights
 from sphynx.search.supernet.widen import widened_supernet
-from sphynx.search.weight_steps import lay_out, memory_format
+from sphynx.search.weight_steps import memory_format
 from sphynx.space.design import Design
 from sphynx.space.genotype import Genotype, genotype_from_json
 from sphynx.space.published_cells import SPHYNX

@@ -38,10 +38,3 @@ def give_gradients(weights: Sequence[Tensor], gradients: Iterable[Tensor | None]
         if gradient is not None and gradient.stride() != weight.stride():
             gradient = torch.empty_like(weight).copy_(gradient)
         weight.grad = gradient
-
-
-def lay_out(network: nn.Module, memory_format: torch.memory_format) -> None:
-    """Kernels in this layout. `Module.to` would refuse the supernet's stacked reductions, which are 5-dimensional."""
-    for parameter in network.parameters():
-        if parameter.ndim == 4:
-            parameter.data = parameter.data.contiguous(memory_format=memory_format)

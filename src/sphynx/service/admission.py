@@ -19,7 +19,7 @@ from sphynx.service.settings import Limits
 
 
 class Places:
-    """A number of places, at most so many for one holder."""
+    """A number of places, and the most that one holder gets."""
 
     def __init__(self, total: int, per_holder: int, changed: threading.Condition | None = None) -> None:
         """`changed` is told of every place that is given back; places that look at each other share it."""

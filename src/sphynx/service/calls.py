@@ -1,6 +1,6 @@
 """The bytes between worker processes and the one that owns the ledger: a call, then its answer, both plain JSON.
 
-    frame    u32 length (little-endian), then so many bytes
+    frame    u32 length (little-endian), then that many bytes
     call     {"call": name, parameter: value, ...}
     answer   {"result": value} or {"error": [kind, what, where, remedy]}
 

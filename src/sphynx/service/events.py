@@ -1,6 +1,6 @@
 """Log what happened, one JSON object per line, for people and log collectors. Scalars only: no array, and so no share,
-mask, image or logits, can get into a log. What strangers can bring about is written so many times a second, and then
-counted: `FewLines`.
+mask, image or logits, can get into a log. What strangers can cause is written a few times a second and counted
+beyond that: `FewLines`.
 """
 
 from __future__ import annotations

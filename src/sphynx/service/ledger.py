@@ -122,8 +122,9 @@ class Ledger:
     def burn(
         self, bundle_id: bytes, *, owner: str, program: str, hourly: int | None = None, number: int | None = None
     ) -> int:
-        """`hourly`: so many images the owner may have inferred in an hour, these included, however many connections
-        ask at the same time. Burns are numbered by the client; `number` is what it says. Returns the number."""
+        """`hourly`: the most images that the owner may have inferred in an hour, these included, however many
+        connections ask at the same time. Burns are numbered by the client; `number` is what it says. Returns the
+        number."""
         now = self._clock()
         with self._change() as base:
             noted = self._waterline.level() if self._waterline is not None else None

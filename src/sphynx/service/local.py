@@ -92,7 +92,7 @@ def running_server(
     limits: Limits | None = None,
     processes: int = 1,
 ) -> Iterator[LocalServer]:
-    """Starts a server of a compiled program with keys for so many clients, and stops it at the end.
+    """Start a server of a compiled program with keys for `clients` clients, and stop it at the end.
 
     `folder` takes keys, bundles and the server's log; a link is emulated by both ends. `processes` lead conversations.
     """

@@ -110,7 +110,7 @@ class Store:
         return self._bytes_of_files()
 
     def check_room(self, count: int, *, owner: str, program: str, backend: str, batch: int) -> None:
-        """Before the work is done: whether so many bundles, as large as the last of their kind, would fit."""
+        """Raise, before the work is done, if `count` bundles as large as the last of their kind would not fit."""
         bundle_bytes = self.ledger.usual_bytes(program, backend, batch)
         self._deletions.finish()
         self._make_room(count, bundle_bytes, owner)

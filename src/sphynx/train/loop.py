@@ -31,6 +31,7 @@ from sphynx.network.build import (
     with_width_multiple,
 )
 from sphynx.network.fit import require_fit
+from sphynx.network.layout import lay_out
 from sphynx.network.model import count_parameters, save_model
 from sphynx.record import fingerprint
 from sphynx.run.environment import device_name
@@ -174,7 +175,9 @@ def prepare_training(job: Job, multiple: int | None = None) -> tuple[AnyNetwork,
 
     def placed(made: AnyNetwork) -> AnyNetwork:
         made = with_width_multiple(made.to(device), multiple or width_multiple(recipe, device))
-        return made.to(memory_format=torch.channels_last) if uses_channels_last(recipe, device) else made  # type: ignore[call-overload]
+        if uses_channels_last(recipe, device):
+            lay_out(made, torch.channels_last)
+        return made
 
     network = placed(network)
     runs_teacher = job.teacher is not None and not recipe.view_epochs

@@ -32,7 +32,7 @@ class Objective(nn.Module):
         super().__init__()
         self.network = network
         self.recipe = recipe
-        # In a list, the teacher is no submodule: its weights are neither trained nor sent among processes.
+        # In a list, the teacher is not a submodule: its weights are neither trained nor sent among processes.
         self._teacher = [] if teacher is None else [teacher.eval().requires_grad_(False)]
 
     def forward(self, x: Tensor, y: Tensor, taught: Tensor | None = None) -> tuple[Tensor, Tensor]:

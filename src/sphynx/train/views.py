@@ -25,6 +25,7 @@ from sphynx.data.batches import Batches
 from sphynx.data.streamed import StreamedBatches
 from sphynx.errors import InputError
 from sphynx.network.build import AnyNetwork
+from sphynx.network.layout import lay_out
 from sphynx.record import fingerprint
 from sphynx.run.progress import Progress, Voice
 from sphynx.train.recipe import Recipe
@@ -64,7 +65,7 @@ def make_views(
     device = batches.device
     teacher = teacher.to(device).eval().requires_grad_(False)
     layout = torch.channels_last if channels_last else torch.contiguous_format
-    teacher = teacher.to(memory_format=layout)  # type: ignore[call-overload]
+    lay_out(teacher, layout)
     kept: list[Tensor] = []
     with (
         torch.no_grad(),

@@ -73,7 +73,7 @@ def test_operators(case: str) -> None:
 
 
 def _equal_graphs(network: nn.Module, apart: nn.Module, image: tuple[int, int, int]) -> bool:
-    """Whether both become the same steps, but for their names; that they compute what torch computes is asserted."""
+    """Return whether both become the same steps but for names; assert that they compute what torch does."""
     pixels = np.random.default_rng(0).integers(0, 256, (1, *image))
     with torch.no_grad():
         expected = network(torch.from_numpy(pixels / 255)).numpy()

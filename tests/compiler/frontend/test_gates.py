@@ -39,7 +39,7 @@ class Excited(nn.Module):
         self.down, self.up = nn.Conv2d(channels, squeezed, 1), nn.Conv2d(squeezed, channels, 1)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.gate(self.up(self.inner(self.down(self.pool(x))))) * x  # type: ignore[no-any-return]
+        return self.gate(self.up(self.inner(self.down(self.pool(x))))) * x
 
 
 def normed(inputs: int, outputs: int, kernel: int, groups: int = 1, stride: int = 1) -> list[nn.Module]:

@@ -54,7 +54,7 @@ class Call(nn.Module):
             self.add_module(name, module)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.function(self, x)  # type: ignore[no-any-return]
+        return self.function(self, x)
 
 
 def with_statistics(network: nn.Module) -> nn.Module:

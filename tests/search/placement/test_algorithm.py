@@ -96,7 +96,7 @@ class Blinkered(nn.Module):
         self.register_buffer("visible", visible)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.head(self.stem(x) * self.visible)  # type: ignore[no-any-return]
+        return self.head(self.stem(x) * self.visible)
 
 
 FEATURES, CLASSES, CANDIDATES, STEPS = 8, 4, 5, 120

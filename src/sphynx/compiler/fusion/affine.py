@@ -94,7 +94,7 @@ class Node:
 
 
 def compose(node: Node, weights: Floats, window: Window, channels: int, groups: int = 1) -> Node:
-    """The convolution of the node, which has this many channels in so many groups."""
+    """The convolution of the node, which has this many channels and groups."""
     assert not node.parts
     composed: dict[Reads, Floats] = {}
     for reads, kernel in consolidated(node.kernels).items():

@@ -32,7 +32,7 @@ Outline = Callable[[Collection[str]], Fused]
 
 RING_BITS = (*range(28, 48, 4), 48, 56, MAX_RING_BITS)
 _FEW_JOINTS = 2  # all their states are tried
-_PATIENCE = 4  # a link of a chain takes a dozen bits: so many widths
+_PATIENCE = 4  # widths: a link of a chain takes a dozen bits
 
 
 def choose_cuts(outline: Outline, precision: Precision = Precision(), deployment: Deployment = Deployment()) -> Cuts:

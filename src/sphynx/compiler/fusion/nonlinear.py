@@ -21,7 +21,7 @@ from sphynx.space.tally import Shape
 
 Run = tuple[int, ...]  # positions along an axis whose maximum is taken, ascending
 ROWS, COLUMNS = 1, 2
-# Of most layers: a ReLU's input and what it leaves, in a ring of so many bits.
+# Of most layers: a ReLU's input and what it leaves, in a ring of that many bits.
 _WIDE_BITS, _KEPT_BITS, _RING_BITS = 29, 11, 32
 
 

@@ -22,6 +22,7 @@ from torch.nn import functional
 from sphynx.data.images import Data
 from sphynx.network.backend import fast_convolutions
 from sphynx.network.fit import require_fit
+from sphynx.network.layout import lay_out
 from sphynx.network.stream import StreamNetwork
 from sphynx.record import Record, fingerprint
 from sphynx.run.folder import RunFolder
@@ -34,7 +35,7 @@ from sphynx.search.objective import TaughtLoss
 from sphynx.search.placement.algorithm import PlacementSearch
 from sphynx.search.placement.candidate_run import held_out_accuracy, run_candidates
 from sphynx.search.placement.recipe import PlacementRecipe
-from sphynx.search.weight_steps import lay_out, memory_format
+from sphynx.search.weight_steps import memory_format
 from sphynx.space.stream import StreamDesign
 
 Method = Literal["gumbel", "gates"]

@@ -33,7 +33,7 @@ class Budget:
     costs: tuple[float, ...]
     total: float
     unit: str  # ReLUs or seconds
-    multiple: int = 1  # blocks with so many channels or more have a multiple of it: tensor cores want 8
+    multiple: int = 1  # of the channels of blocks with at least that many: tensor cores want 8
 
     def spent(self, design: StreamDesign) -> float:
         return sum(C * cost for C, cost in zip(all_channels(design), self.costs, strict=True))

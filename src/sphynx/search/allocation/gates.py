@@ -21,13 +21,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from sphynx.network.layout import lay_out
 from sphynx.network.stream import StreamBlock, StreamNetwork
 from sphynx.search.allocation.candidates import Budget, allocated, with_channels
 from sphynx.search.captured import Captures, optimiser_tensors, use_rate
 from sphynx.search.gumbel import linear
 from sphynx.search.objective import Batch, TaughtLoss
 from sphynx.search.placement.recipe import PlacementRecipe
-from sphynx.search.weight_steps import give_gradients, lay_out, make_optimiser, memory_format
+from sphynx.search.weight_steps import give_gradients, make_optimiser, memory_format
 from sphynx.space.stream import StreamDesign
 
 PENALTY = 10.0
@@ -74,7 +75,7 @@ class GateSearch:
         self.gates: list[Gates] = []
         for block in self.network.modules():
             if isinstance(block, StreamBlock):
-                self.gates.append(Gates(block.to_relus[0].out_channels).to(device))  # type: ignore[arg-type]
+                self.gates.append(Gates(block.to_relus[0].out_channels).to(device))  # type: ignore[arg-type]  # of a convolution
                 block.to_relus[2] = self.gates[-1]
         lay_out(self.network, memory_format(recipe))
         self.costs = torch.tensor(budget.costs, device=device)
@@ -156,4 +157,4 @@ class GateSearch:
 
     def _logits(self, x: Tensor) -> Tensor:
         with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self._half, cache_enabled=False):
-            return self.network(x.contiguous(memory_format=memory_format(self.recipe))).float()  # type: ignore[no-any-return]
+            return self.network(x.contiguous(memory_format=memory_format(self.recipe))).float()

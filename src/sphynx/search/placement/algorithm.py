@@ -209,7 +209,7 @@ class PlacementSearch:
     def _logits(self, chosen: int, x: Tensor) -> Tensor:
         with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self._half, cache_enabled=False):
             x = x.contiguous(memory_format=memory_format(self.recipe))
-            return self.networks[chosen](x).float()  # type: ignore[no-any-return]
+            return self.networks[chosen](x).float()
 
     def _all_optimisers(self) -> list[torch.optim.SGD]:
         shared = self.optimisers[0][1:]

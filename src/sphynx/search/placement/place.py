@@ -14,6 +14,7 @@ from torch import nn
 from sphynx.data.images import Data
 from sphynx.network.builder import SphynxNetwork
 from sphynx.network.fit import require_fit
+from sphynx.network.layout import lay_out
 from sphynx.network.widen import widened
 from sphynx.record import Record, fingerprint
 from sphynx.run.folder import RunFolder
@@ -24,7 +25,7 @@ from sphynx.search.placement.algorithm import PlacementSearch
 from sphynx.search.placement.candidate_run import run_candidates
 from sphynx.search.placement.candidates import Placement
 from sphynx.search.placement.recipe import PlacementRecipe
-from sphynx.search.weight_steps import lay_out, memory_format
+from sphynx.search.weight_steps import memory_format
 from sphynx.space.design import Design
 from sphynx.space.files import save_design
 

@@ -124,7 +124,7 @@ class Enas:
 
     @torch.no_grad()
     def _sample(self) -> Sample:
-        return self.controller()  # type: ignore[no-any-return]
+        return self.controller()
 
     def step(self, train: Batch, held_out: Batch) -> Tensor:
         del held_out  # the controller learns after the pass

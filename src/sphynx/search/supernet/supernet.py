@@ -64,7 +64,7 @@ class Supernet(nn.Module):
         older, newer = self.stem(x)
         for kind, cell in zip(self.kinds, self.cells, strict=True):
             older, newer = newer, cell(older, newer, mixtures[kind])
-        return self.head(newer.mean(dim=(2, 3)))  # type: ignore[no-any-return]
+        return self.head(newer.mean(dim=(2, 3)))
 
 
 class SupernetCell(nn.Module):
@@ -123,8 +123,8 @@ class SupernetCell(nn.Module):
         nodes = self._all(inputs, mixture) if mixture.paths is None else self._choose(inputs, mixture)
         joined = torch.cat(nodes[INPUT_NODES:], dim=1)
         if self.rectifies_nodes:
-            return self.output(self.activation(joined))  # type: ignore[no-any-return]
-        return self.activation(self.output(joined))  # type: ignore[no-any-return]
+            return self.output(self.activation(joined))
+        return self.activation(self.output(joined))
 
     def _all(self, nodes: list[Tensor], mixture: Mixture) -> list[Tensor]:
         assert mixture.weights is not None  # without paths, the weights are what says anything at all
@@ -159,7 +159,7 @@ class SupernetCell(nn.Module):
                     if column == len(self.space.operations):  # zero
                         continue
                     fan = self.fans[source]
-                    y = fan.one(nodes[source], column, self.targets[source].index(target))  # type: ignore[operator]
+                    y = fan.one(nodes[source], column, self.targets[source].index(target))  # type: ignore[operator]  # a fan
                     if scales is not None:
                         y = y * scales[edge].to(y.dtype)
                     total = y if total is None else total + y

@@ -1,7 +1,7 @@
 """A torch module, or what torch.export saved of one, as a network that can be walked.
 
 The export is of one image of fixed size. Operators that torch knows to take apart are taken apart where we have no word
-for them, unless their parts are no better known: then the error names what the user wrote.
+for them, unless their parts are just as unknown: then the error names what the user wrote.
 """
 
 from __future__ import annotations

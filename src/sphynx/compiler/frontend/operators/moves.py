@@ -177,7 +177,7 @@ def pad(walker: Walker, op: Operation) -> Value:
         raise op.refusal(f"pads by {amounts}", "Check its pads against the map's size.")
     walker.fits(op, [n + a + b for n, (a, b) in zip(order.shape, added, strict=True)])
     options = {"constant_values": NOTHING} if mode == "constant" else {}
-    padded = value.moved(np.pad(order, added, mode, **options))  # type: ignore[call-overload]
+    padded = value.moved(np.pad(order, added, mode, **options))  # type: ignore[call-overload]  # the mode is a name here
     if mode == "constant" and value.is_map and amounts[0] == (0, 0) and min(min(pair) for pair in amounts) >= 0:
         pads: Pads = (amounts[1], amounts[2])
         return replace(padded, unpadded=(value.settled(walker.fuser, op.name).node, pads))
