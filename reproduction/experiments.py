@@ -17,8 +17,9 @@ from sphynx.errors import InputError
 
 Picture = Literal["pareto", "bars", "placement"]
 # What a claim is about (`verdicts`): accuracies as printed, one series ahead of the others, networks that are equally
-# good, placements that reduce early, or the choice that Algorithm 1 makes.
-Judged = Literal["accuracies", "pairs", "flat", "early", "choice"]
+# good, placements that reduce early, the choice that Algorithm 1 makes, or the one that it makes with rivals by
+# probability.
+Judged = Literal["accuracies", "pairs", "flat", "early", "choice", "likely-choice"]
 
 
 @dataclass(frozen=True)
@@ -130,6 +131,15 @@ EXPERIMENTS = {
             "bars",
             "The reduce cells' places are critical: in figure 5 those that begin at 0 or 1 are better.",
             judged="early",
+            networks_of="placement-grid",
+        ),
+        Experiment(
+            "likely-rivals",
+            "Where the reduce cells go: Algorithm 1 as released, but for rivals drawn by probability",
+            "bars",
+            "With rivals drawn by probability Algorithm 1 takes the best placement of the grid.",
+            judged="likely-choice",
+            ours=True,
             networks_of="placement-grid",
         ),
         Experiment(

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from sphynx.search.placement.doubt import doubt
-from sphynx.search.placement.recipe import METHODS
+from sphynx.search.placement.recipe import name_method
 from sphynx.space.cell import Cell
 from sphynx.space.genotype import Genotype, genotype_from_json
 from sphynx.space.json_file import read_json
@@ -31,15 +31,16 @@ class KeptPlacement:
     doubt: str  # why the choice is inconclusive, or nothing
     beta_warmup: float = 0.0  # share of the schedule in which beta does not learn, which the paper does not have
     tau_start: float = PAPERS_TAU  # the temperature of the first epoch; the released code's default is 10
+    rivals: str = "uniform"  # how the released form draws candidates to compare with; its code does so uniformly
 
-    @property
-    def counts(self) -> bool:
-        """Return whether it is Algorithm 1 as the paper ran it: in the released form, with the printed temperature."""
-        return (self.estimator, self.tau_start, self.beta_warmup) == ("released", PAPERS_TAU, 0.0)
+    def counts(self, rivals: str) -> bool:
+        """Return whether it is in the released form with the printed temperature, and these rivals."""
+        form = (self.estimator, self.tau_start, self.beta_warmup, self.rivals)
+        return form == ("released", PAPERS_TAU, 0.0, rivals)
 
     @property
     def method(self) -> str:
-        name: str = METHODS[self.estimator]  # type: ignore[index]  # a kept file's, as the recipe wrote it
+        name = name_method(self.estimator, self.rivals)  # type: ignore[arg-type]  # a kept file's, as the recipe wrote them
         return name + self.waited
 
     @property
@@ -97,6 +98,7 @@ def read_placements(folder: Path) -> list[KeptPlacement]:
                 doubt(places, history),
                 recipe.get("beta_warmup", 0.0),
                 recipe["tau_start"],
+                recipe.get("rivals", "uniform"),
             )
         )
     return found

@@ -180,7 +180,8 @@ def _choose_shown(
 
 def _placements(found: list[KeptPlacement]) -> Iterator[str]:
     yield "What Algorithm 1 chose (`results/placement/`; two reduce cells, the published cells):\n"
-    yield "Those that count are in the released form with tau from 1000, without waiting.\n"
+    yield "Those that count are in the released form with tau from 1000, without waiting; those with rivals by"
+    yield "probability count for [likely-rivals](#likely-rivals).\n"
     yield "| file | network | gradient | tau from | epochs | choice | its probability | in doubt |"
     yield "|---|---|---|---|---|---|---|---|"
     for one in found:

@@ -30,7 +30,8 @@ RULES = f"""## how verdicts are made
   being numbers of placements.
 - **Algorithm 1.** A search counts in the released form with tau from 1000, as the paper prints it, and beside a grid
   of which every placement was trained by equal settings. It finds the best one where what it takes is not shown to be
-  worse, or is the paper's choice. One in doubt decides nothing. *Reproduced* needs {LEAST_DEPTHS} depths.
+  worse, or is the paper's choice. One in doubt decides nothing. *Reproduced* needs {LEAST_DEPTHS} depths. Searches with
+  rivals by probability, which are ours, are judged apart by the same rule.
 - **Equally good.** The range of the accuracies is smaller than the smallest difference; *not reproduced* where it is
   twice that. Before {LEAST_EPOCHS} epochs it measures how fast networks learn: *undecided*.
 - **Accuracies** as printed: runs in the paper's own setting, or with batch 512, by their best test epoch.

@@ -13,7 +13,7 @@ and ask what the arithmetic and Nesterov's momentum are worth.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
@@ -41,6 +41,14 @@ IMAGE, CLASSES = DATA_SETS["cifar100"]
 BATCH_512: dict[str, Any] = {
     "batch_size": 512, "learning_rate": 0.1333, "schedule": "warmup-cosine", "warmup_epochs": 5
 }  # fmt: skip
+# More seeds of what is compared: at 25.6K the base and its two rivals, at 30.7K the same, at 51.2K both placements.
+SEEDS_AT_25K = {
+    "short-c5-d5-r01": range(1, 8), "short-c5-d5-r01-separable": range(1, 6), "short-c17-d5-r01-flop": range(1, 6)
+}  # fmt: skip
+SEEDS_AT_31K = {
+    "short-c5-d6-r01": range(1, 3), "short-c17-d6-r01-flop": range(3), "short-c5-d6-r01-separable": range(3)
+}  # fmt: skip
+ENDS_OF_51K = ("short-c5-d10-r05", "short-c5-d10-r36")
 # Tried in turn where a run fails: how steps run, never what they compute.
 PLAIN: tuple[dict[str, Any], ...] = ({},)
 SEARCHING: tuple[dict[str, Any], ...] = ({}, {"lanes": False}, {"lanes": False, "cuda_graphs": False})
@@ -75,6 +83,7 @@ def planned_runs() -> list[Planned]:
     """Every network once, at the first place where one of the experiments asks for it."""
     grid5, grid6 = _grid(5), _grid(6)
     listed = [
+        *_likely_rivals_beside_more_seeds(),
         _by_the_paper("paper-600-b512-seed0", 5, 0.85, **BATCH_512),
         *_grid(8),
         *_first_epochs(),
@@ -82,7 +91,7 @@ def planned_runs() -> list[Planned]:
         *_rows("recycled"),
         *(_placement(depth, seconds, seed) for depth, seconds in ((5, 190), (6, 240)) for seed in (0, 1)),
         _placement(8, 640, epochs=60),
-        *_repeated(),
+        *_repeated(SEEDS_AT_25K),
         _darts("darts-c16-seed2-12", "darts-c16-seed2", 12, 28, seed=2),
         *grid5,
         *_rows("balancing", depth=5),
@@ -104,6 +113,7 @@ def planned_runs() -> list[Planned]:
         _darts("darts-c5-seed2-15", "darts-c5-seed2", 15, 22, seed=2, channels=5),
         _short_of_found("short-darts-c5-seed2", "darts-c5-seed2", "darts-c5-seed2-15"),
         _darts("darts-c16-seed0-15", "darts-c16-seed0", 15, 28, seed=0),
+        *_nodes_by_equal_searches(),
         _darts("darts-c5-seed2-50", "darts-c5-seed2", 50, 22, seed=2, channels=5),
         _short_of_found("short-darts-c5-seed2-50", "darts-c5-seed2", "darts-c5-seed2-50"),
         *_rows("cifar100"),
@@ -133,7 +143,7 @@ def _random(count: int) -> list[Genotype]:
 def _short(design: AnyDesign, name: str, seed: int = 0) -> Planned:
     depth, channels = getattr(design, "depth", 5), getattr(design, "channels", 5)
     wide = 1.0 if channels <= 8 else 1.25 if channels <= 12 else 1.6
-    grouped = 1.5 if getattr(design, "convolution", "vanilla") == "separable" else 1.0
+    grouped = 2.0 if getattr(design, "convolution", "vanilla") == "separable" else 1.0
     from_elsewhere = 1.9 if getattr(design, "genotype", SPHYNX).name in ELSEWHERE else 1.0
     seconds = SHORT_EPOCHS * EPOCH_SECONDS * depth / 5 * wide * grouped * from_elsewhere
     return Planned(name, "train", seconds, lambda _runs: design, settings={"epochs": SHORT_EPOCHS}, seed=seed)
@@ -156,13 +166,14 @@ def _row_name(row: Row) -> str:
     return f"short-c{row.channels}-d{row.depth}{places}{cells}{options}"
 
 
-def _repeated() -> list[Planned]:
-    """More seeds of what is compared at 25.6K: the base, trained with three, and its two rivals, with one each."""
-    flop, separable = "short-c17-d5-r01-flop", "short-c5-d5-r01-separable"
-    seeds = {"short-c5-d5-r01": range(1, 8), separable: range(1, 6), flop: range(1, 6)}
-    designs = {_row_name(row): row for name in ("balancing", "separable") for row in EXPERIMENTS[name].rows}
+def _repeated(seeds: Mapping[str, Sequence[int]]) -> list[Planned]:
+    """Plan these seeds of networks that are compared; a network's own name stands for seed 0."""
+    compared = ("balancing", "separable", "placement")
+    rows = {_row_name(row): row for name in compared for row in EXPERIMENTS[name].rows if row.data == "cifar100"}
     return [
-        _short(design_of(designs[name], IMAGE, CLASSES, cells_of(designs[name])), f"{name}-seed{seed}", seed)
+        _short(
+            design_of(rows[name], IMAGE, CLASSES, cells_of(rows[name])), f"{name}-seed{seed}" if seed else name, seed
+        )
         for name, wanted in seeds.items()
         for seed in wanted
     ]
@@ -174,10 +185,44 @@ def _grid(depth: int) -> list[Planned]:
     return sorted(_rows("placement-grid", depth), key=lambda run: run.name not in first)
 
 
-def _placement(depth: int, seconds: float, seed: int = 0, epochs: int = 30) -> Planned:
-    shortened = {"epochs": epochs, "batch_size": 128, "learning_rate": 0.05}
-    name, design = f"place-released-tau1000-d{depth}-seed{seed}", _network(SPHYNX, depth)
-    return Planned(name, "place", seconds, lambda _runs: design, "released", shortened, seed, variants=PLACING)
+def _placement(depth: int, seconds: float, seed: int = 0, epochs: int = 30, *, likely: bool = False) -> Planned:
+    settings = {"epochs": epochs, "batch_size": 128, "learning_rate": 0.05, **({"rivals": "likely"} if likely else {})}
+    form, design = "likely" if likely else "released-tau1000", _network(SPHYNX, depth)
+    name = f"place-{form}-d{depth}-seed{seed}"
+    return Planned(name, "place", seconds, lambda _runs: design, "released", settings, seed, variants=PLACING)
+
+
+def _likely_rivals_beside_more_seeds() -> list[Planned]:
+    """Placements leave much of the GPU to the trainings beside them, so both are listed in turn; the longest first."""
+    first, second = (
+        [_placement(5, 190, seed, likely=True), _placement(6, 240, seed, likely=True)] for seed in range(2)
+    )
+    ends = [_repeated({name: [seed] for name in ENDS_OF_51K}) for seed in (1, 2)]
+    fp32 = [run for run in _arithmetic() if "-fp32-" in run.name]
+    return [
+        _placement(8, 640, epochs=60, likely=True),
+        *first,
+        *ends[0],
+        second[0],
+        *ends[1],
+        second[1],
+        *fp32,
+        *_repeated(SEEDS_AT_31K),
+        *_rows("recycled", 8),
+        *_nodes_by_equal_searches(),
+        *_rows("recycled", 10),
+        *(run for run in _arithmetic() if "-tf32-" in run.name),
+    ]
+
+
+def _nodes_by_equal_searches() -> list[Planned]:
+    """Cells of N=5 by the settings that gave those of `darts-c5-seed2`, and these at a second size."""
+    search, needs = "darts-c5-n5-seed2", "darts-c5-n5-seed2-15"
+    return [
+        _darts(needs, search, 15, 10, seed=2, channels=5, nodes=5),
+        _short_of_found("short-n5-c5-d5", search, needs),
+        _short_of_found("short-n5-c5-d6", search, needs, depth=6),
+    ]
 
 
 def _darts(name: str, folder: str, epochs: int, epoch_seconds: float, *, seed: int, **settings: float) -> Planned:

@@ -2,7 +2,7 @@
 
     pairs        one kind of network beats another (`pairs`)
     early        placements that reduce early beat the others (`grids`)
-    choice       Algorithm 1 takes the best placement (`grids`)
+    choice       Algorithm 1 takes the best placement, and so it does with rivals by probability (`grids`)
     flat         networks are equally good (`levels`)
     accuracies   networks are as good as printed (`levels`)
 
@@ -56,6 +56,8 @@ def _judge_trainings(
             return judge_early(outcomes, deviations)
         case "choice":
             return judge_choice(outcomes, placements, deviations)
+        case "likely-choice":
+            return judge_choice(outcomes, placements, deviations, rivals="likely")
         case "flat":
             return judge_range(outcomes, deviations)
         case "accuracies":

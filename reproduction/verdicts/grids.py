@@ -2,7 +2,8 @@
 
 choice       Algorithm 1 takes the best placement. Its searches count in the released form, with the paper's
              temperature. One finds the best where what it takes is not shown to be worse than the grid's best, or is
-             the paper's choice; one in doubt decides nothing. Reproduced needs two depths
+             the paper's choice; one in doubt decides nothing. Reproduced needs two depths. Those with rivals by
+             probability are judged apart, by the same rule
 early        placements that reduce first at 0 or 1 beat the others: mean against mean, each grid for itself, with
              the smallest difference for these numbers of networks
 """
@@ -14,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from reproduction.deviation import Deviation, Deviations
+from reproduction.experiments import read_rows
 from reproduction.kept_searches import KeptPlacement
 from reproduction.outcomes import Outcome
 from reproduction.verdicts.verdict import (
@@ -63,10 +65,15 @@ class Grid:
         return place == self.papers or gap < self.deviation.smallest_difference(n, m)
 
 
-def judge_choice(outcomes: Sequence[Outcome], placements: Sequence[KeptPlacement], deviations: Deviations) -> Verdict:
-    counted = [search for search in placements if search.counts]
+def judge_choice(
+    outcomes: Sequence[Outcome],
+    placements: Sequence[KeptPlacement],
+    deviations: Deviations,
+    rivals: str = "uniform",
+) -> Verdict:
+    counted = [search for search in placements if search.counts(rivals)]
     if not counted:
-        return Verdict("undecided", ("no search in the released form with the paper's temperature was kept",))
+        return Verdict("undecided", ("no search of this form with the paper's temperature was kept",))
     judged, told = [], []
     grids = list(_find_whole_grids(outcomes, deviations))
     for search in counted:
@@ -112,12 +119,18 @@ def _find_whole_grids(outcomes: Sequence[Outcome], deviations: Deviations) -> It
         own = [o for o in outcomes if (o.row.channels, o.row.depth) == (channels, depth)]
         rows = {o.row.reduce_at or (): o.row for o in own}
         printed = {place: row.accuracy for place, row in rows.items()}
-        papers = max(rows, key=lambda place: rows[place].beta or 0.0)
+        papers = papers_choice(channels, depth)
         for settings in dict.fromkeys(ours.differs for _, ours in runs_of(own)):
             found = {o.row.reduce_at or (): by_settings(o.kept).get(settings, []) for o in own}
             if all(found.values()):
                 deviation = deviations.at(own[0].row.data, settings)
                 yield Grid(channels, depth, settings, found, printed, papers, deviation)
+
+
+def papers_choice(channels: int, depth: int) -> Placement:
+    """Return the placement to which the paper's search gives the largest probability."""
+    own = [row for row in read_rows() if row.beta is not None and (row.channels, row.depth) == (channels, depth)]
+    return max(own, key=lambda row: row.beta or 0.0).reduce_at or ()
 
 
 def _tell_choice(search: KeptPlacement, grid: Grid) -> str:

@@ -53,7 +53,7 @@ def test_names_and_unknown_names(monkeypatch: pytest.MonkeyPatch, capsys: pytest
     assert {"relu-counts", "parameters", "cifar100", "placement-grid", "placement", "relu-sharing"} <= set(names)
     assert run(monkeypatch, "run", "list") == 0
     listed = [line for line in capsys.readouterr().out.splitlines() if "ours, not in the paper" in line]
-    assert [line.split()[1] for line in listed] == ["random-cells", "search"]
+    assert [line.split()[1] for line in listed] == ["likely-rivals", "random-cells", "search"]
     assert run(monkeypatch, "run", "cifar") == 2
     assert "remedy: Use one of relu-counts" in capsys.readouterr().err
     assert run(monkeypatch, "run", "cifar100", "--scale", "huge") == 2
@@ -74,7 +74,7 @@ def test_the_papers_values_alone(
     for estimate in ("Estimates: online latency", "SAFENet's"):
         assert shown.count(estimate) == 1  # by itself, and not again below its experiment
     figures, tables = ({file.stem for file in tmp_path.glob(f"*.{kind}")} for kind in ("svg", "json"))
-    assert len(figures) == 17 and tables - figures == {"latency-estimates"} and figures <= tables
+    assert len(figures) == 18 and tables - figures == {"latency-estimates"} and figures <= tables
 
 
 @pytest.mark.parametrize(("table", "rows"), [("relu-counts", 61), ("parameters", 6)])

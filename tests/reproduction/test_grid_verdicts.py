@@ -8,6 +8,7 @@ import pytest
 from reproduction.experiments import EXPERIMENTS
 from reproduction.kept_searches import KeptPlacement
 from reproduction.verdicts import Verdict
+from reproduction.verdicts.grids import papers_choice
 
 from tests.reproduction.planted import Found, ours, outcomes, verdict_on
 
@@ -26,9 +27,15 @@ def grids(*without: tuple[int, int]) -> Found:
 
 
 def search(
-    best: tuple[int, ...], depth: int = 5, *, estimator: str = "released", doubt: str = "", **how: float
+    best: tuple[int, ...],
+    depth: int = 5,
+    *,
+    estimator: str = "released",
+    doubt: str = "",
+    rivals: str = "uniform",
+    **how: float,
 ) -> KeptPlacement:
-    return KeptPlacement(f"d{depth}", 5, depth, estimator, 30, best, 0.9, doubt, **how)
+    return KeptPlacement(f"d{depth}", 5, depth, estimator, 30, best, 0.9, doubt, **how, rivals=rivals)
 
 
 def choice(*searches: KeptPlacement, without: tuple[tuple[int, int], ...] = ()) -> Verdict:
@@ -58,6 +65,7 @@ def test_the_papers_choice_is_found_whatever_the_grid_says() -> None:
         search((1, 2), tau_start=10.0),
         search((1, 2), estimator="losses"),
         search((1, 2), beta_warmup=0.5),
+        search((1, 2), rivals="likely"),
         search((1, 2), doubt="it settled early"),
     ],
 )
@@ -66,6 +74,24 @@ def test_searches_in_another_form_or_in_doubt_decide_nothing(other: KeptPlacemen
     assert choice(*certain, other).word == "reproduced"
     assert choice(other).word == "undecided"
     assert ("it settled early" in choice(*certain, other).told) == bool(other.doubt)
+
+
+def test_searches_with_likely_rivals_are_judged_apart_by_the_same_rule() -> None:
+    likely = EXPERIMENTS["likely-rivals"]
+    assert likely.ours
+
+    def judged(*searches: KeptPlacement) -> str:
+        return verdict_on(likely, outcomes("likely-rivals", grids()), searches).word
+
+    found = [search((0, 1), rivals="likely"), search((0, 2), 6, rivals="likely")]
+    assert judged(*found) == "reproduced"
+    assert judged(*found, search((2, 3))) == "reproduced"  # as released: another question
+    assert judged(*found, search((2, 3), rivals="likely")) == "not reproduced"
+    assert judged(search((0, 1)), search((0, 1), 6)) == "undecided"
+
+
+def test_the_papers_choices_at_the_depths_of_its_figure() -> None:
+    assert [papers_choice(5, depth) for depth in (5, 6, 8)] == [(0, 1), (0, 1), (1, 3)]
 
 
 def test_early_places_are_judged_by_their_mean_within_each_whole_grid() -> None:

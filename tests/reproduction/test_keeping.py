@@ -87,7 +87,7 @@ def test_a_kept_placement_is_judged_beside_a_grid(tmp_path: Path) -> None:
     keep(tmp_path / "d3", tmp_path)
     (found,) = read_placements(tmp_path / "placement")
     assert (found.best, found.depth, found.method) == (result.best, 3, "Algorithm 1 as released")
-    assert found.tau_start == recipe.tau_start == 1000 and found.counts
+    assert found.tau_start == recipe.tau_start == 1000 and found.counts("uniform")
 
 
 def test_what_is_no_run_is_refused(tmp_path: Path) -> None:

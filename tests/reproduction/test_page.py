@@ -33,7 +33,7 @@ def test_every_experiment_and_every_count_has_a_verdict() -> None:
 
 def test_claims_of_ours_are_not_called_the_papers() -> None:
     own = {name for name, experiment in EXPERIMENTS.items() if experiment.ours}
-    assert own == {"random-cells", "search"}
+    assert own == {"likely-rivals", "random-cells", "search"}
     for name in EXPERIMENTS:
         assert ("not a claim of the paper" in section(name)) == (name in own)
         assert ("The paper: " in section(name)) != (name in own)
@@ -44,7 +44,7 @@ def test_no_verdict_rests_on_a_search_with_another_temperature() -> None:
     placements = read_placements(ROOT / "results/placement")
     findings = section("placement-grid").split("| series |")[0]
     told = {one.name for one in placements if f"- {one.name} takes" in findings}
-    assert told == {one.name for one in placements if one.counts}
+    assert told == {one.name for one in placements if one.counts("uniform")}
     assert {"place-released-d5", "place-released-warm-d6", "d5-fast-gumbel"}.isdisjoint(told)
     assert {one.tau_start for one in placements if one.name in told} == {1000.0}
     assert "tau from 10, the released code's default, no longer count" in section("rules made after results")

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from sphynx.search.choices import Rivals
+
 
 @dataclass(frozen=True)
 class HardSample:
@@ -28,12 +30,16 @@ def gumbel_max(logits: Tensor, tau: float, generator: torch.Generator) -> HardSa
     return HardSample(chosen.flatten().tolist(), (noisy / tau).softmax(dim=-1).gather(-1, chosen).flatten())
 
 
-def gumbel_beside_others(logits: Tensor, count: int, tau: float, generator: torch.Generator) -> HardSample:
-    """Draw one of a row of logits by Gumbel-max, then up to `count - 1` of the others, each as likely as the next."""
+def gumbel_beside_others(
+    logits: Tensor, count: int, tau: float, generator: torch.Generator, rivals: Rivals = "uniform"
+) -> HardSample:
+    """Draw one of a row of logits by Gumbel-max, then up to `count - 1` of the others: each as likely as the next, or
+    by their own probabilities, without replacement."""
     noisy = _noisy(logits, generator)
     first = int(noisy.argmax())
-    order = torch.randperm(len(noisy), generator=generator).tolist()
-    chosen = [first, *(choice for choice in order if choice != first)][:count]
+    likely = rivals == "likely"
+    order = noisy.argsort(descending=True) if likely else torch.randperm(len(noisy), generator=generator)
+    chosen = [first, *(choice for choice in order.tolist() if choice != first)][:count]
     return HardSample(chosen, (noisy / tau).softmax(dim=-1)[chosen])
 
 

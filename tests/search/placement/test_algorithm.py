@@ -234,6 +234,23 @@ def test_the_released_form_compares_a_likely_candidate_with_any_two_others() -> 
         assert sum(other in chosen for chosen in drawn) == pytest.approx(400, abs=50)
 
 
+def test_rivals_by_probability_are_the_likely_ones() -> None:
+    """Each of the others is the first rival as often as its probability beside them says."""
+    logits, generator = torch.tensor([8.0, 1.0, 0.0, -20.0]), torch.Generator().manual_seed(0)
+    drawn = [gumbel_beside_others(logits, 3, 1.0, generator, "likely").chosen for _ in range(2000)]
+    assert all(len(set(chosen)) == 3 for chosen in drawn)
+    led = [chosen for chosen in drawn if chosen[0] == 0]
+    assert len(led) > 1980 and not any(chosen[1] == 3 for chosen in led)
+    share = math.e / (math.e + 1)
+    assert sum(chosen[1] == 1 for chosen in led) / len(led) == pytest.approx(share, abs=0.03)
+
+
+def test_rivals_belong_to_the_form_that_compares() -> None:
+    assert load_placement_recipe("released", {"rivals": "likely"}).method.endswith("as released, rivals by probability")
+    with pytest.raises(InputError, match="only estimator = released compares"):
+        load_placement_recipe("paper", {"rivals": "likely"})
+
+
 def test_in_the_released_form_beta_takes_the_weights_step_by_their_draw_and_clip() -> None:
     """Beside torch's own clip and SGD over the weights and beta together."""
     search, _, generator = planted_search(0, estimator="released")

@@ -17,7 +17,9 @@ the paper's (600 epochs of half CIFAR-100 in batches of 64) raises beta's rate i
                output, and every one's gate gets its gradient <dL/dF, f_i>, so that beta compares networks. beta is also
                one of the parameters of the weights' SGD: its gradient on the training batch, at the draw that trains
                the weights, is clipped with theirs (beta's own part of the norm, about a thousandth, is left out).
-               tau changes once per epoch.
+               tau changes once per epoch. In <dL/dF, f_i> the drawn candidate has about 0, as its scale is learned, and
+               a rival whose errors are its own a gain: uniform rivals hold back whatever is drawn often. With `rivals`
+               "likely", ours, likely candidates are compared with one another.
     losses     compares the candidates' held-out losses (`running_losses`): ours, for short schedules
 """
 
@@ -141,7 +143,7 @@ class PlacementSearch:
         self._give_beta(self.beta_optimiser, sample, self._gates(sample.chosen, batch))
 
     def _compare(self) -> HardSample:
-        return gumbel_beside_others(self.beta, COMPARED, self.tau, self.generator)
+        return gumbel_beside_others(self.beta, COMPARED, self.tau, self.generator, self.recipe.rivals)
 
     def _give_beta(self, optimiser: torch.optim.Optimizer, sample: HardSample, gates: Tensor) -> None:
         optimiser.zero_grad()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from sphynx.config import Fault, Shelf
-from sphynx.search.choices import Estimator
+from sphynx.search.choices import Estimator, Rivals
 from sphynx.search.weight_settings import WeightSettings
 
 METHODS: dict[Estimator, str] = {
@@ -15,6 +15,10 @@ METHODS: dict[Estimator, str] = {
     "released": "Algorithm 1 as released",
     "losses": "Algorithm 1 by running losses",
 }
+
+
+def name_method(estimator: Estimator, rivals: Rivals) -> str:
+    return METHODS[estimator] + (", rivals by probability" if rivals == "likely" else "")
 
 
 @dataclass(frozen=True)
@@ -33,6 +37,7 @@ class PlacementRecipe(WeightSettings):
     rate_warmup: float = 0.0  # share of the steps in which the weights' rate rises from 0 to what the epoch has
     beta_warmup: float = 0.0  # share of the steps before beta learns: all candidates train alike until then
     estimator: Estimator = "paper"  # of beta's gradient
+    rivals: Rivals = "uniform"  # of the released form: how the others that it compares with are drawn
 
     def faults(self) -> list[str]:
         faults = super().faults() + self.not_above_zero("tau_start", "tau_end", "beta_learning_rate", "beta_rate_limit")
@@ -42,6 +47,8 @@ class PlacementRecipe(WeightSettings):
             for name, share in (("rate_warmup", self.rate_warmup), ("beta_warmup", self.beta_warmup))
             if not 0 <= share < 1
         ]
+        if self.rivals != "uniform" and self.estimator != "released":
+            faults.append(Fault(f"rivals = {self.rivals}: only estimator = released compares candidates", "rivals"))
         if len(self.beta_betas) != 2:
             faults.append(Fault("beta_betas: Adam takes two", "beta_betas"))
         return faults
@@ -54,7 +61,7 @@ class PlacementRecipe(WeightSettings):
     @property
     def method(self) -> str:
         """The method's name beside results: only the paper's gradient is the paper's algorithm."""
-        return METHODS[self.estimator]
+        return name_method(self.estimator, self.rivals)
 
 
 PLACEMENT_SHELF = Shelf(PlacementRecipe, "sphynx.search", "placement", prefix="placement-")
