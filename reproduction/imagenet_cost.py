@@ -14,7 +14,6 @@ from reproduction.experiments import EXPERIMENTS, Row
 from reproduction.outcomes import cells_of
 from reproduction.scales import SCALES, design_of
 from sphynx.report.naming import DATA_SETS
-from sphynx.space.files import account_of_any
 from sphynx.space.json_file import read_json
 from sphynx.space.reference import ResNet18Design
 
@@ -36,7 +35,7 @@ def imagenet_cost(results: Path) -> ImageNetCost:
     """Sum over one seed of each network of the paper's table, by its own recipe."""
     measured = read_json(results / SPEED)["rows"]
     image, classes = DATA_SETS["cifar100"]
-    resnet18 = account_of_any(ResNet18Design(64, image, classes, "small")).total.macs
+    resnet18 = ResNet18Design(64, image, classes, "small").account.total.macs
     fast = _measure_macs_per_s(resnet18, RESNET, measured)
     slow = _measure_macs_per_s(_count_macs(EXPERIMENTS["cifar100"].rows[0]), SPHYNX, measured)
     rows = EXPERIMENTS["imagenet"].rows
@@ -52,7 +51,7 @@ def imagenet_cost(results: Path) -> ImageNetCost:
 
 def _count_macs(row: Row) -> int:
     """Count the multiplications of one image, forward."""
-    return account_of_any(design_of(row, *DATA_SETS[row.data], cells_of(row))).total.macs
+    return design_of(row, *DATA_SETS[row.data], cells_of(row)).account.total.macs
 
 
 def _measure_macs_per_s(macs: int, what: str, measured: list[dict[str, Any]]) -> float:

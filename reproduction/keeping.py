@@ -17,7 +17,7 @@ from reproduction.kept_searches import count_convolutions
 from sphynx.data.source import KEY as DATA_SOURCE
 from sphynx.errors import InputError
 from sphynx.run.folder import RunFolder
-from sphynx.space.genotype import genotype_from_json
+from sphynx.space.genotype import Genotype
 from sphynx.train.results import RESULT
 
 TRAININGS, SEARCHES, PLACEMENTS = "paper", "search", "placement"
@@ -75,7 +75,7 @@ def _keep_search(config: dict[str, Any], rows: list[dict[str, Any]], run: Path) 
 
 
 def _convolutions(row: dict[str, Any]) -> list[int]:
-    genotype = genotype_from_json(row["genotype"])
+    genotype = Genotype.from_json(row["genotype"])
     return [count_convolutions(genotype.normal), count_convolutions(genotype.reduce)]
 
 

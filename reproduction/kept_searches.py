@@ -10,7 +10,7 @@ from typing import Any
 from sphynx.search.placement.doubt import doubt
 from sphynx.search.placement.recipe import name_method
 from sphynx.space.cell import Cell
-from sphynx.space.genotype import Genotype, genotype_from_json
+from sphynx.space.genotype import Genotype
 from sphynx.space.json_file import read_json
 
 CONVOLUTIONS = ("conv3", "conv5", "dil3", "dil5")
@@ -120,7 +120,7 @@ def read_searches(folder: Path) -> list[KeptSearch]:
                 config["seed"],
                 len(rows),
                 rows[-1].get("held_out"),
-                genotype_from_json(data["genotype"]),
+                Genotype.from_json(data["genotype"]),
             )
         )
     return found

@@ -18,7 +18,7 @@ from sphynx.search.ranking import random_cells
 from sphynx.search.strategies import STRATEGIES
 from sphynx.search.supernet.cellspace import CellSpace
 from sphynx.space.design import Design
-from sphynx.space.files import AnyDesign, account_of_any, any_design_from_json, design_fingerprint
+from sphynx.space.files import AnyDesign, any_design_from_json, design_fingerprint
 from sphynx.space.genotype import Genotype
 from sphynx.space.json_file import read_json
 from sphynx.space.published_cells import genotype_named, into_sphynx_space
@@ -169,7 +169,7 @@ class KeptResult:
         return Ours(
             describe_network(design),
             row.data,
-            account_of_any(design).total.relus,
+            design.account.total.relus,
             100 * self.result.accuracy,
             None,
             1,

@@ -39,8 +39,8 @@ from sphynx.search.placement.place import place
 from sphynx.search.search import search_cells
 from sphynx.space.artifact import MODEL
 from sphynx.space.design import Design
-from sphynx.space.files import AnyDesign, account_of_any
-from sphynx.space.genotype import Genotype, load_genotype
+from sphynx.space.files import AnyDesign
+from sphynx.space.genotype import Genotype
 from sphynx.space.tally import Shape
 from sphynx.train.job import Job
 from sphynx.train.processes import Processes
@@ -183,7 +183,7 @@ class Reproduction:
         return Ours(
             describe_network(design),
             data.name,
-            account_of_any(design).total.relus,
+            design.account.total.relus,
             100 * summary.accuracy,
             None if spread is None else 100 * spread,
             len(jobs),
@@ -248,7 +248,7 @@ class Reproduction:
         if not (folder / RESULT).is_file():
             self._require_work()
             search_cells(images, "darts", recipe, folder, Work(device=self.processes.device, voice=self.voice))
-        return load_genotype(folder / GENOTYPE)
+        return Genotype.load(folder / GENOTYPE)
 
     def _beta(self, row: Row, data: Data | StreamedData) -> tuple[tuple[float, ...], float | None]:
         """The probability that Algorithm 1 gives the row's placement, epoch by epoch; the minutes of its search."""

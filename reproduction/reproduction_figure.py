@@ -10,7 +10,6 @@ from reproduction.scales import Scale, design_of
 from sphynx.report.figures import beta_drawing
 from sphynx.report.literature import Published, read_published
 from sphynx.report.naming import DATA_SETS
-from sphynx.space.files import account_of_any
 from sphynx.space.published_cells import SPHYNX
 from sphynx.svg.chart_axes import linear_axis, log_axis
 from sphynx.svg.charts import WIDE, Bar, Group, Point, Series, bars, curves, stacked
@@ -53,7 +52,7 @@ def paper_relus(row: Row) -> int:
     """Count the ReLUs of the paper's own network."""
     image, classes = DATA_SETS[row.data]
     cells = SPHYNX if row.cells.startswith(SEARCHED) else cells_of(row)
-    return account_of_any(design_of(row, image, classes, cells)).total.relus
+    return design_of(row, image, classes, cells).account.total.relus
 
 
 def _pareto(experiment: Experiment, outcomes: Sequence[Outcome], width: float, note: str) -> Drawing:

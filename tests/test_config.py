@@ -48,7 +48,7 @@ def test_values_are_checked() -> None:
     with pytest.raises(InputError, match="epochs must be positive") as caught:
         read_settings(Settings, {"epochs": 0}, where="t")
     assert "Known keys" not in caught.value.remedy  # the key was right
-    with pytest.raises(InputError, match="expected int"):
+    with pytest.raises(InputError, match="expected a whole number"):
         read_settings(Settings, {"epochs": True}, where="t")
     with pytest.raises(InputError, match="fits a float"):
         read_settings(Settings, {"epochs": 1, "rate": 10**400}, where="t")

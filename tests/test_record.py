@@ -63,7 +63,7 @@ def test_all_faults_are_named_with_their_place() -> None:
     message = str(refused.value)
     for part in (
         "whole.json",
-        "parts: entry 1: name: expected str",
+        "parts: entry 1: name: expected text",
         "by_name: expected an object",
         "count is missing",
         "kind",
@@ -74,5 +74,5 @@ def test_all_faults_are_named_with_their_place() -> None:
     for other in others:
         with pytest.raises(InputError, match="expected an object"):
             Part.from_json(other)
-    with pytest.raises(InputError, match="seconds: entry 0: expected float"):
+    with pytest.raises(InputError, match="seconds: entry 0: expected a number"):
         Part.from_json({"name": "x", "seconds": [True]})

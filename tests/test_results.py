@@ -19,8 +19,8 @@ from sphynx.program.cost.link import LINKS
 from sphynx.program.files import load_program
 from sphynx.search.stopping import cells_without_convolution
 from sphynx.space.design import Design
-from sphynx.space.files import account_of_any, load_any_design
-from sphynx.space.genotype import genotype_from_json
+from sphynx.space.files import load_any_design
+from sphynx.space.genotype import Genotype
 from sphynx.zoo.shipped import load_card, model_names, program_path
 
 OWN_SEARCHES = ("darts-paper", "gaea-early-seed0", "gaea-early-seed1", "darts-early")
@@ -41,7 +41,7 @@ def test_row_traces_to_its_run(name: str, columns: str, tmp_path: Path) -> None:
     recipe, design, metrics = run["config"]["recipe"], run["config"]["design"], run["metrics"]
     design_file = tmp_path / "design.json"
     design_file.write_text(json.dumps(design))
-    assert relus == f"{account_of_any(load_any_design(design_file)).total.relus / 1000:.3g}K"
+    assert relus == f"{load_any_design(design_file).account.total.relus / 1000:.3g}K"
     assert stack == design.get("conv_stack", "none")
     assert int(epochs) == recipe["epochs"] == len(metrics) == run["result"]["epochs"]
     assert int(batch) == recipe["batch_size"]
@@ -89,7 +89,7 @@ def test_ranking_row_traces_to_its_design() -> None:
 
 def test_cells_of_our_own_trace_to_their_searches() -> None:
     kept = {name: json.loads((ROOT / f"results/search/{name}.json").read_text()) for name in OWN_SEARCHES}
-    assert cells_without_convolution(genotype_from_json(kept["darts-paper"]["genotype"])) == ["normal", "reduce"]
+    assert cells_without_convolution(Genotype.from_json(kept["darts-paper"]["genotype"])) == ["normal", "reduce"]
     assert len(kept["darts-paper"]["metrics"]) == kept["darts-paper"]["config"]["recipe"]["epochs"] == 50
     collapsed = [row["convolutions"] == 0 for row in kept["darts-paper"]["metrics"]]
     assert collapsed == [False] * 6 + [True] * 44  # "from the seventh epoch on"
@@ -97,7 +97,7 @@ def test_cells_of_our_own_trace_to_their_searches() -> None:
     minutes = [sum(row["seconds"] for row in run["metrics"]) / 60 for run in kept.values()]
     assert f"{minutes[0]:.0f} here, as" in page and f"({minutes[1]:.1f} and {minutes[2]:.1f} minutes" in page
     assert f"({minutes[3]:.1f} minutes on a shared GPU; file `results/search/darts-early.json`)" in page
-    assert cells_without_convolution(genotype_from_json(kept["darts-early"]["genotype"])) == ["normal"]
+    assert cells_without_convolution(Genotype.from_json(kept["darts-early"]["genotype"])) == ["normal"]
 
 
 @pytest.mark.parametrize(

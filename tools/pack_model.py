@@ -22,7 +22,6 @@ from sphynx.errors import InputError
 from sphynx.network.build import AnyNetwork
 from sphynx.network.model import NORMALISATION, count_parameters, load_model, load_normalisation, save_model
 from sphynx.space.artifact import CARD, CONFIGURATION, MODEL
-from sphynx.space.files import account_of_any
 from sphynx.zoo.shipped import FORMAT, SHIPPED, read_object
 from tools.command import run as run_command
 
@@ -93,7 +92,7 @@ def _card(run: Path, name: str, network: AnyNetwork, evaluation: Mapping[str, An
             "evaluation": None if evaluation is None else {k: v for k, v in evaluation.items() if k != "run"},
             "seed": config["seed"],
             "all_seeds": None if summary is None else {key: summary[key] for key in ("seeds", "accuracies")},
-            "relus": account_of_any(network.design).total.relus,
+            "relus": network.design.account.total.relus,
             "parameters": count_parameters(network),
             "data": config["data"],
             "recipe": config["recipe"],

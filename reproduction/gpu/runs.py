@@ -28,7 +28,7 @@ from sphynx.search.ranking import random_cells
 from sphynx.search.supernet.cellspace import CellSpace
 from sphynx.space.design import Design
 from sphynx.space.files import AnyDesign
-from sphynx.space.genotype import Genotype, genotype_from_json
+from sphynx.space.genotype import Genotype
 from sphynx.space.published_cells import SPHYNX
 
 SHORT_EPOCHS = 30
@@ -242,7 +242,7 @@ def _load_found(runs: Path, search: str, depth: int) -> Design:
     """The released rule: the cells of the epoch with the best held-out accuracy, of those that ran."""
     tried = [file.read_text().splitlines() for file in runs.glob(f"{search}*/metrics.jsonl")]
     rows = [json.loads(line) for line in max(tried, key=len)]
-    return _network(genotype_from_json(max(rows, key=lambda row: float(row["held_out"]))["genotype"]), depth)
+    return _network(Genotype.from_json(max(rows, key=lambda row: float(row["held_out"]))["genotype"]), depth)
 
 
 def _by_the_paper(name: str, depth: int, epoch_seconds: float, **settings: Any) -> Planned:

@@ -25,6 +25,8 @@ from typing import Any, Self
 
 from sphynx.errors import InputError, join_faults
 
+_WORDS = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}
+
 
 class Record:
     """A base for frozen dataclasses. What a subclass's `to_json` adds, such as a derived value, reading leaves out
@@ -71,11 +73,16 @@ def converted(hint: Any, value: Any) -> Any:
             raise ValueError(f"expected one of {', '.join(map(str, arguments))}")
         return value
     if origin in (typing.Union, types.UnionType):
-        if value is None and type(None) in arguments:
-            return None
+        if any(isinstance(value, option) for option in arguments if isinstance(option, type)):
+            return value
         for option in arguments:
             if option is not type(None):
                 return converted(option, value)
+    if _is_named_tuple(hint):
+        names, hints = hint._fields, typing.get_type_hints(hint)
+        if not isinstance(value, (list, tuple)) or len(value) != len(names):
+            raise ValueError(f"expected [{', '.join(names)}]")
+        return hint(*(converted(hints[name], item) for name, item in zip(names, value, strict=True)))
     if origin is tuple:
         if not isinstance(value, (list, tuple)):
             raise ValueError("expected a list")
@@ -86,7 +93,7 @@ def converted(hint: Any, value: Any) -> Any:
         return {str(key): converted(arguments[1], item) for key, item in value.items()}
     if isinstance(value, hint):
         if hint in (int, float) and isinstance(value, bool):
-            raise ValueError(f"expected {hint.__name__}")
+            raise ValueError(f"expected {_WORDS[hint]}")
         return value
     if hint is float and isinstance(value, int) and not isinstance(value, bool):
         try:
@@ -99,7 +106,11 @@ def converted(hint: Any, value: Any) -> Any:
         return _read(hint, value)
     if hasattr(hint, "from_json"):
         return hint.from_json(value)
-    raise ValueError(f"expected {hint.__name__}")
+    raise ValueError(f"expected {_WORDS.get(hint, hint.__name__)}")
+
+
+def _is_named_tuple(hint: Any) -> bool:
+    return isinstance(hint, type) and issubclass(hint, tuple) and hasattr(hint, "_fields")
 
 
 def _entry(hint: Any, number: int, item: Any) -> Any:
@@ -110,6 +121,11 @@ def _entry(hint: Any, number: int, item: Any) -> Any:
 
 
 def _read(kind: Any, data: Any) -> Any:
+    return kind(**read_fields(kind, data))
+
+
+def read_fields(kind: Any, data: Any) -> dict[str, Any]:
+    """The values for the fields of a dataclass. ValueError names all that is missing or of another type."""
     if not isinstance(data, Mapping):
         raise ValueError("expected an object")
     hints, values, faults = typing.get_type_hints(kind), dict[str, Any](), list[str]()
@@ -123,4 +139,4 @@ def _read(kind: Any, data: Any) -> Any:
             faults.append(f"{field.name} is missing")
     if faults:
         raise ValueError(join_faults(faults))
-    return kind(**values)
+    return values

@@ -4,7 +4,6 @@ from pathlib import Path
 
 from sphynx.space.cell import cell
 from sphynx.space.design import Design
-from sphynx.space.files import save_design
 from sphynx.space.genotype import Genotype
 from sphynx.space.tally import Shape
 
@@ -18,5 +17,5 @@ def small_design(depth: int) -> Design:
 def small_file(folder: Path, name: str, depth: int) -> str:
     """As `--untrained` and `--sizes` take it."""
     file = folder / f"{name}.json"
-    save_design(small_design(depth), file)
+    small_design(depth).save(file)
     return str(file)

@@ -15,7 +15,6 @@ from sphynx.bench import clear, private_models
 from sphynx.errors import InputError
 from sphynx.program.files import load_program
 from sphynx.space.design import Design
-from sphynx.space.files import save_design
 from sphynx.space.stream import StreamDesign, stages_from_text
 from sphynx.space.tally import Shape
 from tests.bench.designs import small_design, small_file
@@ -61,7 +60,7 @@ def test_a_design_gets_random_weights(tmp_path: Path) -> None:
 def test_a_stream_gets_random_weights_and_a_trained_streams_ring(tmp_path: Path) -> None:
     stages, stride = stages_from_text("16:64:12 8:128:168 4:256:256x2,216", CIFAR)
     design = StreamDesign(stages, CIFAR, 100, stride, name="shallow")
-    save_design(design, tmp_path / "stream.json")
+    design.save(tmp_path / "stream.json")
     model = private_models.untrained_model(str(tmp_path / "stream.json"), "single", tmp_path / "compiled")
     program = load_program(model.folder)
     assert model.design == design and program.relu_count == design.relus

@@ -10,7 +10,6 @@ from typer.testing import CliRunner
 
 from sphynx.space.cell import cell
 from sphynx.space.design import Design
-from sphynx.space.files import save_design
 from sphynx.space.genotype import Genotype
 from sphynx.space.tally import Shape
 from tests.cli.test_training_verbs import FAST, Sphynx
@@ -21,7 +20,7 @@ DESIGN = Design(CELLS, 1, 2, (1,), Shape(1, 8, 8), 10, conv_stack="single", name
 
 
 def test_from_a_run_to_a_model_and_its_card(sphynx: Sphynx) -> None:
-    save_design(DESIGN, Path("tiny.json"))
+    DESIGN.save(Path("tiny.json"))
     run, models = "run", "models"
     one_epoch = [*FAST, "--epochs", "1", "--batch-size", "256"]
     assert sphynx("train", "tiny.json", "--data", "digits", "--out", run, *one_epoch).code == 0

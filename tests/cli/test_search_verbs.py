@@ -14,8 +14,7 @@ from sphynx.cli.main import app
 from sphynx.cli.options import parse_settings
 from sphynx.errors import InputError
 from sphynx.space.design import Design
-from sphynx.space.files import save_design
-from sphynx.space.genotype import genotype_from_json, load_genotype
+from sphynx.space.genotype import Genotype
 from sphynx.space.prices import Prices
 from sphynx.space.published_cells import SPHYNX
 from sphynx.space.tally import Shape
@@ -34,7 +33,7 @@ def one_thread() -> Iterator[None]:
 @pytest.fixture
 def design(tmp_path: Path) -> Path:
     path = tmp_path / "start.json"
-    save_design(Design(SPHYNX, 1, 3, (0, 1), Shape(1, 8, 8), 10), path)
+    Design(SPHYNX, 1, 3, (0, 1), Shape(1, 8, 8), 10).save(path)
     return path
 
 
@@ -138,7 +137,7 @@ def test_many_cells_are_ranked_in_rounds(tmp_path: Path) -> None:
     lengths = {entry["label"]: [one["epochs"] for one in entry["trainings"]] for entry in ranking}
     assert lengths.pop("random, seed 0") == [4]
     assert list(lengths.values()) == [[2, 4]] * 2 + [[2]] * 4
-    assert load_genotype(out / "genotype.json") == genotype_from_json(ranking[0]["genotype"])
+    assert Genotype.load(out / "genotype.json") == Genotype.from_json(ranking[0]["genotype"])
     for epochs, runs in ((2, 6), (4, 3)):
         assert len(list((out / "rank" / f"{epochs}-epochs").glob("*/result.json"))) == runs
 
@@ -183,7 +182,7 @@ def test_place_chooses_a_placement(tmp_path: Path, design: Path) -> None:
 def test_place_keeps_the_designs_relus(tmp_path: Path) -> None:
     """8, 4, 2, 1, 1 pixels: the fourth reduce cell, and every cell after it, has four times the ReLUs."""
     start, out = tmp_path / "four.json", tmp_path / "four"
-    save_design(Design(SPHYNX, 1, 5, (0, 1, 2, 4), image=Shape(1, 8, 8), classes=10), start)
+    Design(SPHYNX, 1, 5, (0, 1, 2, 4), image=Shape(1, 8, 8), classes=10).save(start)
     words = ["--data", "digits", "--recipe", "smoke", "--set", "epochs=1", "--set", "batch_size=256"]
     words += ["--candidates", "all"]
     ran = CliRunner().invoke(
@@ -194,7 +193,7 @@ def test_place_keeps_the_designs_relus(tmp_path: Path) -> None:
     assert len(places) == 4 and {place[-1] for place in places} == {4}
     assert "left out 1 of 5 placements: more ReLUs than the design (512)" in ran.stderr
 
-    save_design(Design(SPHYNX, 1, 5, (0, 1), image=Shape(1, 8, 8), classes=10), start)
+    Design(SPHYNX, 1, 5, (0, 1), image=Shape(1, 8, 8), classes=10).save(start)
     with pytest.raises(InputError, match="at least 512 ReLUs, the given design has 320") as refused:
         run("search", "placement", str(start), *words, "--reduce-cells", "4", "-o", str(tmp_path / "none"))
     assert "fewer reduce cells" in refused.value.remedy and not (tmp_path / "none").exists()
@@ -275,5 +274,5 @@ def test_allocate_a_stream_by_relus_and_by_seconds(tmp_path: Path) -> None:
         run("search", "relus", str(start), "--data", "digits", "--latency-budget", "11ms", "-o", str(tmp_path / "none"))
     with pytest.raises(InputError, match="only be allocated in a stream"):
         cells = tmp_path / "cells.json"
-        save_design(Design(SPHYNX, 1, 3, (0, 1), Shape(1, 8, 8), 10), cells)
+        Design(SPHYNX, 1, 3, (0, 1), Shape(1, 8, 8), 10).save(cells)
         run("search", "relus", str(cells), "--data", "digits", "-o", str(tmp_path / "none"))

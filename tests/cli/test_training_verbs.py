@@ -17,7 +17,6 @@ from tools.pack_model import pack
 from sphynx.cli.main import main
 from sphynx.config import read_settings
 from sphynx.program.files import load_program
-from sphynx.space.files import save_design
 from sphynx.space.tally import Shape
 from sphynx.train.recipe import Recipe, load_recipe, with_epochs
 from tests.data.layouts import write_classes
@@ -92,7 +91,7 @@ def sphynx(
 ) -> Iterator[Sphynx]:
     for split, n in (("train", 16), ("val", 4)):
         write_classes(tmp_path / "images" / split, ("a", "b", "c"), n=n, size=4)
-    save_design(replace(DESIGN, image=Shape(3, 4, 4), conv_stack="single"), tmp_path / "design.json")
+    replace(DESIGN, image=Shape(3, 4, 4), conv_stack="single").save(tmp_path / "design.json")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SPHYNX_DATA", str(tmp_path / "data-home"))
     threads = torch.get_num_threads()

@@ -18,7 +18,7 @@ from sphynx.network.model import load_model
 from sphynx.report.sources import read_sources
 from sphynx.search.ranking import Round
 from sphynx.space.design import Design
-from sphynx.space.genotype import Genotype, load_genotype
+from sphynx.space.genotype import Genotype
 from sphynx.space.published_cells import SPHYNX
 from sphynx.train import runs
 from sphynx.train.job import Job
@@ -36,7 +36,7 @@ def test_all_stages_leave_a_network_and_a_comparison(tmp_path: Path) -> None:
     assert [gain.against for gain in result.comparison.gains] == ["random cells", "published cells"]
     assert list(result.minutes) == ["estimate", *STAGES]
     design = Design.load(tmp_path / "design.json")
-    assert design.genotype == load_genotype(tmp_path / "genotype.json") and result.relus == 48
+    assert design.genotype == Genotype.load(tmp_path / "genotype.json") and result.relus == 48
     assert load_model(tmp_path).design == design
     first = json.loads((tmp_path / "training" / "seed-0" / "result.json").read_text())
     assert first["accuracy"] == result.accuracies[0]

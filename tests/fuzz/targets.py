@@ -42,7 +42,7 @@ from sphynx.service.revocation import read_revocations
 from sphynx.service.settings import Limits
 from sphynx.space.design import Design
 from sphynx.space.files import load_any_design
-from sphynx.space.genotype import genotype_from_json
+from sphynx.space.genotype import Genotype
 from sphynx.space.json_file import read_json
 from sphynx.space.published_cells import SPHYNX
 from sphynx.space.reference import ResNet18Design
@@ -179,7 +179,7 @@ def _designs(data: bytes) -> None:
     try:
         load_any_design(file)
     except SphynxError:
-        genotype_from_json(read_json(file))
+        Genotype.from_json(read_json(file))
 
 
 def _certificate(data: bytes) -> None:

@@ -84,6 +84,6 @@ def test_scaling_without_all_its_parts_is_refused(tmp_path: Path) -> None:
     for wrong in wrongs:
         file.write_text(json.dumps({**whole, **wrong}))
         with pytest.raises(
-            InputError, match=r"lacks rows or lines|machine: expected an object|intercept_s: expected float"
+            InputError, match=r"lacks rows or lines|machine: expected an object|intercept_s: expected a number"
         ):
             read_sources([file])

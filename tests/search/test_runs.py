@@ -33,7 +33,7 @@ from sphynx.search.strategies import STRATEGIES, is_relaxed
 from sphynx.search.strategies.darts import Darts
 from sphynx.search.supernet.cellspace import CellSpace
 from sphynx.space.design import Design
-from sphynx.space.genotype import Genotype, load_genotype
+from sphynx.space.genotype import Genotype
 from sphynx.space.published_cells import SPHYNX
 from sphynx.space.tally import Shape
 
@@ -194,7 +194,7 @@ def test_an_interrupted_search_says_how_to_continue(tmp_path: Path, monkeypatch:
 
 def test_what_a_search_leaves_behind(tmp_path: Path) -> None:
     result = search.search_cells(small_data(), "darts", RECIPE, tmp_path, Work(voice=QUIET))
-    assert load_genotype(tmp_path / "genotype.json") == result.genotype
+    assert Genotype.load(tmp_path / "genotype.json") == result.genotype
     rows = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
     assert [row["epoch"] for row in rows] == [0, 1, 2]
     assert all(row["genotype"]["format"] == "sphynx-genotype/1" for row in rows)
@@ -284,7 +284,7 @@ def test_several_seeds_with_a_ranking(tmp_path: Path) -> None:
     assert (tmp_path / "seed-0" / "genotype.json").exists()
     assert [entry.label for entry in summary.ranking] == ["random cells 0", "random, seed 1", "random, seed 0"]
     assert summary.chosen == summary.results[1].genotype
-    assert load_genotype(tmp_path / "genotype.json") == summary.chosen
+    assert Genotype.load(tmp_path / "genotype.json") == summary.chosen
     assert json.loads((tmp_path / "summary.json").read_text())["spread"]["deviation"] is not None
     summary = search_seeds(one, tmp_path, [0, 1], rank=rank_in_turn, drawn=drawn, drawn_may_win=True)
     assert summary.chosen == summary.ranking[0].genotype

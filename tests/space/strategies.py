@@ -1,5 +1,7 @@
 """Hypothesis strategies for genotypes and designs: any cell the space allows, small enough to build."""
 
+from dataclasses import replace
+
 from hypothesis import strategies as st
 
 from sphynx.space.cell import INPUT_NODES, Cell, Edge
@@ -70,7 +72,7 @@ def stages(draw: st.DrawFn) -> tuple[Stage, ...]:
             max_size=3,
         )
     )
-    made[0] = made[0]._replace(channels=(*made[0].channels, 2))  # at least one block
+    made[0] = replace(made[0], channels=(*made[0].channels, 2))  # at least one block
     return tuple(made)
 
 

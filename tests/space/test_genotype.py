@@ -8,20 +8,20 @@ from hypothesis import given
 
 from sphynx.errors import InputError
 from sphynx.space.cell import Edge, cell
-from sphynx.space.genotype import Genotype, genotype_from_json, load_genotype
+from sphynx.space.genotype import Genotype
 from sphynx.space.published_cells import GENOTYPES, PC_DARTS, SPHYNX, genotype_named, into_sphynx_space
 from tests.space.strategies import genotypes
 
 
 @given(genotypes())
 def test_json_round_trip(genotype: Genotype) -> None:
-    assert genotype_from_json(json.loads(json.dumps(genotype.to_json()))) == genotype
+    assert Genotype.from_json(json.loads(json.dumps(genotype.to_json()))) == genotype
 
 
 def test_file_round_trip(tmp_path: Path) -> None:
     for genotype in GENOTYPES.values():
         genotype.save(tmp_path / "g.json")
-        assert load_genotype(tmp_path / "g.json") == genotype
+        assert Genotype.load(tmp_path / "g.json") == genotype
 
 
 def test_nodes_is_the_papers_n() -> None:
@@ -58,29 +58,29 @@ def broken(change: dict[str, object]) -> dict[str, object]:
 )
 def test_faults_are_named(data: object, fault: str) -> None:
     with pytest.raises(InputError, match="(?s)" + fault.replace("(", r"\(")) as caught:
-        genotype_from_json(data)
+        Genotype.from_json(data)
     assert caught.value.remedy
 
 
 def test_all_faults_at_once() -> None:
     data = broken({"normal": {"2": [["fly", 0], ["swim", 5]]}, "reduce": {"2": [["skip", 0]]}})
     with pytest.raises(InputError) as caught:
-        genotype_from_json(data)
+        Genotype.from_json(data)
     for part in ("'fly'", "'swim'", "node 5", "reduce cell, node 2"):
         assert part in str(caught.value)
 
 
 def test_unreadable_files(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such file"):
-        load_genotype(tmp_path / "none.json")
+        Genotype.load(tmp_path / "none.json")
     (tmp_path / "bad.json").write_text("{")
     with pytest.raises(InputError, match="not valid JSON"):
-        load_genotype(tmp_path / "bad.json")
+        Genotype.load(tmp_path / "bad.json")
     (tmp_path / "binary.json").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(InputError, match="cannot be read"):
-        load_genotype(tmp_path / "binary.json")
+        Genotype.load(tmp_path / "binary.json")
     with pytest.raises(InputError, match="cannot be read"):
-        load_genotype(tmp_path)
+        Genotype.load(tmp_path)
 
 
 def test_conversion_follows_the_papers_rules() -> None:

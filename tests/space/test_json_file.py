@@ -8,7 +8,7 @@ from sphynx.data.source import recorded_source
 from sphynx.errors import InputError
 from sphynx.program.files import load_program
 from sphynx.run.folder import RunFolder
-from sphynx.space.genotype import load_genotype
+from sphynx.space.genotype import Genotype
 from sphynx.space.json_file import read_json
 from sphynx.zoo.shipped import read_object
 
@@ -20,7 +20,7 @@ def test_failures_are_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="it cannot be read"):
         read_json(tmp_path)
     file.write_text('{"format": ')
-    for load in (load_program, load_genotype):
+    for load in (load_program, Genotype.load):
         with pytest.raises(InputError, match="it is not valid JSON") as refused:
             load(file)
         assert "genotype" not in str(refused.value) and str(file) in str(refused.value)

@@ -55,12 +55,12 @@ def test_layers_of_any_network_are_found_by_name() -> None:
     [
         ([{"layer": "a", "shape": [2, 2, 2], "channels": "rx"}], "letter 'x'"),
         ([{"layer": "a", "shape": [2, 2, 2], "channels": "rrr"}], "3 letters"),
-        ([{"layer": "a", "shape": [2, 2], "channels": "rr"}], "layer 0"),
-        ([{"layer": "a", "shape": [2, 2, 2], "values": "???"}], "layer 0"),
+        ([{"layer": "a", "shape": [2, 2], "channels": "rr"}], "layers: entry 0: expected a layer"),
+        ([{"layer": "a", "shape": [2, 2, 2], "values": "???"}], "layers: entry 0: expected a layer"),
         ([{"layer": "a", "shape": [1 << 20, 1 << 20, 2], "channels": "rr"}], "a is"),
         ([{"layer": "a", "shape": [2, 2, -2], "values": ""}], "a is 2x2x-2"),
         ([{"layer": "a", "shape": [1, 1, 1], "channels": "r"}] * 2, "named twice"),
-        ("rr", "not a list"),
+        ("rr", "layers: expected a list"),
     ],
 )
 def test_files_that_are_not_reduced_designs_are_refused(layers: object, what: str) -> None:

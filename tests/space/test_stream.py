@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from sphynx.errors import InputError
-from sphynx.space.files import account_of_any, load_any_design
+from sphynx.space.files import load_any_design
 from sphynx.space.stream import Stage, StreamDesign, account_of_stream, stages_from_text
 from sphynx.space.tally import Shape
 
@@ -28,7 +28,7 @@ def test_counts_by_hand() -> None:
     head = 256 * 100 + 100
     assert design.parameters == stem + reduces + blocks + norms + head
     account = account_of_stream(design)
-    assert account_of_any(design).total == account.total and account.total.relus == design.relus
+    assert design.account.total == account.total and account.total.relus == design.relus
     assert sum(row.relus for row in account.rows) == design.relus and len(account.rows) == 1 + 7 + 2 + 1
 
 
@@ -57,7 +57,7 @@ def test_text_that_is_not_a_network(text: str) -> None:
     ("change", "fault"),
     [
         ({"stages": []}, "no stages"),
-        ({"stages": [{"width": 3}]}, "stages is not a list"),
+        ({"stages": [{"width": 3}]}, "stages: entry 0: channels is missing"),
         ({"stages": [{"width": 3, "channels": [0]}]}, "at least 1"),
         ({"stages": [{"width": 3, "channels": []}]}, "linear"),
         ({"stages": [{"width": 3, "channels": [1]}] * 9}, "beyond a single pixel"),

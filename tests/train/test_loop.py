@@ -14,7 +14,6 @@ from sphynx.errors import InputError, InterruptedWorkError, SphynxError
 from sphynx.network.model import load_model
 from sphynx.run.folder import RunFolder
 from sphynx.run.interrupt import Interrupt
-from sphynx.space.files import save_design
 from sphynx.train import loop
 from sphynx.train.loop import train
 from sphynx.train.runs import train_unless_finished
@@ -166,7 +165,7 @@ def test_a_design_for_other_images_is_refused(tmp_path: Path) -> None:
 
 def test_weights_of_another_design_are_refused(tmp_path: Path) -> None:
     train(job(tmp_path, epochs=1))
-    save_design(dataclasses.replace(DESIGN, channels=3), tmp_path / "design.json")
+    dataclasses.replace(DESIGN, channels=3).save(tmp_path / "design.json")
     with pytest.raises(InputError, match=r"model\.safetensors: the weights do not belong to the design"):
         load_model(tmp_path)
     (tmp_path / "model.safetensors").write_bytes(b"short")

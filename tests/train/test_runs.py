@@ -15,7 +15,6 @@ from sphynx.network.build import build_network, with_class_order
 from sphynx.network.model import load_model
 from sphynx.network.trained import load_trained
 from sphynx.space.design import Design
-from sphynx.space.files import save_design
 from sphynx.space.published_cells import SPHYNX
 from sphynx.space.reference import ResNet18Design, Vgg11Design
 from sphynx.space.tally import Shape
@@ -118,7 +117,7 @@ def test_logits_of_every_kind_of_network_can_be_reordered() -> None:
 def test_a_given_teacher_must_fit_the_data(tmp_path: Path) -> None:
     train(job(tmp_path / "t", epochs=1))
     assert teacher_for(str(tmp_path / "t"), job(tmp_path / "s")).design == DESIGN
-    save_design(dataclasses.replace(DESIGN, classes=4), tmp_path / "t" / "design.json")
+    dataclasses.replace(DESIGN, classes=4).save(tmp_path / "t" / "design.json")
     with pytest.raises(InputError):
         load_model(tmp_path / "t")
     with pytest.raises(InputError, match="automatic teacher needs"):

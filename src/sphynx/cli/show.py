@@ -92,7 +92,6 @@ def show(
       sphynx show stream --stages "16:64:12 8:128:56x3 4:256:256x2,216" -o stream.json
     """
     from sphynx.space.design import Design, parse_positions
-    from sphynx.space.files import account_of_any, save_design
     from sphynx.space.stream import StreamDesign
 
     design: AnyDesign | None = _design_file(what)
@@ -116,7 +115,7 @@ def show(
             conv_stack=conv_stack,
             convolution=convolution,
         )
-    account = account_of_any(design)
+    account = design.account
     written: list[Path] = []
     if svg is not None:
         if not isinstance(design, Design | StreamDesign):
@@ -125,7 +124,7 @@ def show(
             )
         written += _draw(design, svg)
     if out is not None:
-        save_design(design, out)
+        design.save(out)
         written.append(out)
     if as_json:
         print_json(

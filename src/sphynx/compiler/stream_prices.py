@@ -26,7 +26,7 @@ def stream_prices(design: StreamDesign, rates: Rates, link: Link, backend: Backe
         for block, channels in enumerate(stage.channels):
             added = max(LEAST_ADDED, channels // PART)
             more = (*stage.channels[:block], channels + added, *stage.channels[block + 1 :])
-            stages = (*design.stages[:number], stage._replace(channels=more), *design.stages[number + 1 :])
+            stages = (*design.stages[:number], replace(stage, channels=more), *design.stages[number + 1 :])
             wider = design_estimate(replace(design, stages=stages), rates, link, whole.backend, cuts=cuts)
             prices.append(max((wider.total.online_seconds - base) / added, LEAST_SECONDS))
     spent = sum(C * price for C, price in zip((C for s in design.stages for C in s.channels), prices, strict=True))

@@ -38,7 +38,6 @@ from sphynx.search.supernet.cellspace import CellSpace
 from sphynx.space.account import relu_count
 from sphynx.space.artifact import MODEL
 from sphynx.space.design import Design
-from sphynx.space.files import save_design
 from sphynx.space.genotype import Genotype
 from sphynx.space.published_cells import SPHYNX
 from sphynx.space.tally import Shape
@@ -109,7 +108,7 @@ class Pipeline:
             )
             design = dataclasses.replace(design, reduce_positions=placed.best)
         genotype.save(self.out / "genotype.json")
-        save_design(design, self.out / "design.json")
+        design.save(self.out / "design.json")
 
         self._announce("training", plan)
         trained = self.stages.run(

@@ -20,7 +20,7 @@ from sphynx.data.source import DataSource, recorded_source
 from sphynx.errors import InputError
 from sphynx.network.build import AnyNetwork, build_network
 from sphynx.space.artifact import CARD, CONFIGURATION, DESIGN, MODEL
-from sphynx.space.files import design_fingerprint, load_any_design, save_design
+from sphynx.space.files import design_fingerprint, load_any_design
 
 NORMALISATION, RESULT = "normalisation.json", "result.json"
 _AUXILIARY = "auxiliary."
@@ -39,7 +39,7 @@ def save_model(folder: Path, network: AnyNetwork, *, compact: bool = False) -> N
     temporary = folder / (MODEL + ".new")
     save_file(weights, temporary, {"design": design_fingerprint(network.design)})
     temporary.replace(folder / MODEL)
-    save_design(network.design, folder / DESIGN)
+    network.design.save(folder / DESIGN)
 
 
 def _make_compact(weights: dict[str, Tensor], folder: Path) -> None:

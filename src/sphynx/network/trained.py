@@ -15,7 +15,7 @@ from sphynx.data.source import DataSource
 from sphynx.network.build import AnyNetwork
 from sphynx.network.model import NORMALISATION, load_model, load_normalisation, trained_on
 from sphynx.space.artifact import CARD, refuse_untrained
-from sphynx.space.files import AnyDesign, account_of_any
+from sphynx.space.files import AnyDesign
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +37,7 @@ class TrainedNetwork:
 
     def __repr__(self) -> str:
         """One line, without the module's layers."""
-        relus, design = account_of_any(self.design).total.relus, self.design
+        relus, design = self.design.account.total.relus, self.design
         return f"TrainedNetwork({self.name!r}: {design.image}, {design.classes} classes, {relus:,} ReLUs)"
 
     @property

@@ -17,7 +17,7 @@ from sphynx.report.sources import DesignRun, Score, Sources, TrainingRun
 from sphynx.report.tables import Table, Tile, percent
 from sphynx.space.cell_svg import cell_svg
 from sphynx.space.design import Design
-from sphynx.space.files import AnyDesign, account_of_any, design_fingerprint
+from sphynx.space.files import AnyDesign, design_fingerprint
 from sphynx.space.genotype import Genotype
 from sphynx.space.micro import MicroDesign
 from sphynx.space.stream import StreamDesign
@@ -92,12 +92,12 @@ def _draw_cells(genotype: Genotype, drawn: dict[str, str]) -> dict[str, str]:
 
 
 def _title(design: AnyDesign) -> str:
-    relus = account_of_any(design).total.relus
+    relus = design.account.total.relus
     return f"{design.name + ': ' if design.name else ''}{describe_network(design)}, {relus:,} ReLUs"
 
 
 def _design_facts(design: AnyDesign, runs: Sequence[str]) -> Facts:
-    total = account_of_any(design).total
+    total = design.account.total
     facts = [("input", f"{design.image}, {design.classes} classes"), ("ReLUs", f"{total.relus:,}")]
     if total.comparisons:
         facts.append(("max-pool comparisons", f"{total.comparisons:,}"))

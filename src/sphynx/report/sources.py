@@ -17,8 +17,8 @@ from sphynx.report.measured import BenchEntry, Ranges, Scaling
 from sphynx.run.folder import RunFolder
 from sphynx.run.stages import STAGES
 from sphynx.space.artifact import CARD, kind_of
-from sphynx.space.files import AnyDesign, account_of_any, any_design_from_json
-from sphynx.space.genotype import Genotype, genotype_from_json
+from sphynx.space.files import AnyDesign, any_design_from_json
+from sphynx.space.genotype import Genotype
 from sphynx.space.json_file import read_json
 from sphynx.zoo.shipped import load_card, model_path
 
@@ -54,7 +54,7 @@ class TrainingRun:
 
     @property
     def relus(self) -> int:
-        return account_of_any(self.design).total.relus
+        return self.design.account.total.relus
 
     @property
     def accuracy(self) -> float | None:
@@ -234,7 +234,7 @@ def _read_run(folder: Path, name: str, found: Sources) -> None:
     if config.get("stage") == "search":
         if result is not None:
             held_out = [float(row["held_out"]) for row in run.read_metrics()]
-            genotype = genotype_from_json(result["genotype"], where=str(folder / RESULT))
+            genotype = Genotype.from_json(result["genotype"], where=str(folder / RESULT))
             found.searches.append(CellSearch(name, config["strategy"], genotype, held_out, environment))
     elif config.get("stage") == "place":
         if (folder / BETA).is_file():

@@ -17,7 +17,7 @@ from sphynx.report.measured import BenchEntry
 from sphynx.report.private_part import memory_text
 from sphynx.report.sources import Sources, TrainingRun
 from sphynx.report.tables import Picture, Table, Tile, percent
-from sphynx.space.files import account_of_any, design_fingerprint
+from sphynx.space.files import design_fingerprint
 from sphynx.svg.chart_axes import bytes_text, seconds_text
 from sphynx.train.confusion import ClassScore
 
@@ -192,7 +192,7 @@ def summary_of(runs: Sequence[TrainingRun], rows: Sequence[BenchEntry[BenchRow]]
         spread = math.sqrt(sum((value - mean) ** 2 for value in accuracies) / (len(runs) - 1))
     tested = first.result.test_images if first.result is not None else None
     images = tested or int(first.data.get("test", 0))
-    total = account_of_any(first.design).total
+    total = first.design.account.total
     judged = Judged(mean, images, "fp32, final epoch", len(runs), spread)
     what = f"{first.data_name}: {first.design.image} images into {first.design.classes:,} classes"
     name = first.name.split("/")[0]  # of several seeds, or of a design run, that of the folder

@@ -36,7 +36,7 @@ from sphynx.search.supernet.weights import SharedWeights
 from sphynx.search.supernet.widen import widened_supernet
 from sphynx.search.weight_steps import memory_format
 from sphynx.space.design import Design
-from sphynx.space.genotype import Genotype, genotype_from_json
+from sphynx.space.genotype import Genotype
 from sphynx.space.published_cells import SPHYNX
 from sphynx.space.tally import Shape
 
@@ -201,7 +201,7 @@ def _choose(rows: list[dict[str, Any]], recipe: SearchRecipe) -> Genotype:
     back = {"skips": 1, "eigenvalue": recipe.hessian_window}.get(rows[-1]["stopped"], 0)
     sound = rows[: max(len(rows) - back, 1)]
     row = max(sound, key=lambda row: float(row["held_out"])) if recipe.epoch == "best" else sound[-1]
-    return genotype_from_json(row["genotype"])
+    return Genotype.from_json(row["genotype"])
 
 
 def _require_relaxation(strategy: str | Maker, recipe: SearchRecipe) -> None:

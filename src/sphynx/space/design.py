@@ -8,21 +8,18 @@ small-image stem has exactly H0*W0*C*D. FLOP balancing multiplies by 2 (the pape
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, get_args
+from typing import Any, ClassVar, get_args
 
 from sphynx.errors import InputError, join_faults
 from sphynx.space.account import account_of
 from sphynx.space.choices import IMAGENET_STEM_FROM, Balancing, Convolution, ConvStack, Stem, StemChoice
 from sphynx.space.described import Described
-from sphynx.space.genotype import Genotype, genotype_from_json
-from sphynx.space.json_file import read_json
+from sphynx.space.genotype import Genotype
 from sphynx.space.notebook import table_html
 from sphynx.space.tally import Account, Shape
 
-FORMAT = "sphynx-design/1"
 CHANNEL_FACTOR: dict[Balancing, int] = {"relu": 4, "flop": 2}
 
 _REMEDY = "`sphynx plan` lists working designs; `sphynx show DESIGN --json` prints one as a file."
@@ -36,6 +33,11 @@ class Design(Described):
     >>> design.relus, design.parameters
     (25600, ...)
     """
+
+    FORMAT: ClassVar[str] = "sphynx-design/1"
+    REMEDY: ClassVar[str] = _REMEDY
+    # A file that does not name its stacks is the paper's network.
+    FILE_DEFAULTS: ClassVar[Mapping[str, Any]] = {"name": "", "conv_stack": "paper"}
 
     genotype: Genotype
     channels: int
@@ -72,32 +74,9 @@ class Design(Described):
             return self.stem == "imagenet"
         return position - 1 in self.reduce_positions
 
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "format": FORMAT,
-            "name": self.name,
-            "channels": self.channels,
-            "depth": self.depth,
-            "reduce_positions": list(self.reduce_positions),
-            "image": list(self.image),
-            "classes": self.classes,
-            "stem": self.stem,
-            "balancing": self.balancing,
-            "conv_stack": self.conv_stack,
-            "convolution": self.convolution,
-            "inner_relus": self.inner_relus,
-            "genotype": self.genotype.to_json(),
-        }
-
     @property
     def account(self) -> Account:
         return account_of(self)
-
-    @classmethod
-    def load(cls, path: str | Path) -> Design:
-        """From a design.json, or from a run folder that has one."""
-        file = Path(path) / "design.json" if Path(path).is_dir() else Path(path)
-        return design_from_json(read_json(file), where=str(file))
 
     def _repr_html_(self) -> str:
         rows = {
@@ -132,71 +111,10 @@ def stem_for(choice: StemChoice, image_size: int) -> Stem:
     return choice
 
 
-def design_from_json(data: Any, where: str = "design") -> Design:
-    if not isinstance(data, Mapping):
-        raise InputError("it is not a JSON object", where=where, remedy=_REMEDY)
-    if data.get("format") != FORMAT:
-        raise InputError(
-            f"its format is {data.get('format')!r}; this version reads {FORMAT!r}",
-            where=where,
-            remedy=_REMEDY,
-        )
-    keys = [
-        "channels",
-        "depth",
-        "reduce_positions",
-        "image",
-        "classes",
-        "stem",
-        "balancing",
-        "conv_stack",
-        "convolution",
-        "inner_relus",
-        "genotype",
-    ]
-    data = {"conv_stack": "paper", **data}  # a file that does not name it is the paper's network
-    missing = [key for key in keys if key not in data]
-    if missing:
-        raise InputError(f"it lacks {', '.join(missing)}", where=where, remedy=_REMEDY)
-    faults = [
-        f"{key} is {data[key]!r}, not a whole number"
-        for key in ("channels", "depth", "classes")
-        if not _is_int(data[key])
-    ]
-    faults += [
-        f"{key} is {data[key]!r}, not a list of whole numbers"
-        for key in ("reduce_positions", "image")
-        if not (isinstance(data[key], Sequence) and all(_is_int(item) for item in data[key]))
-    ]
-    if not isinstance(data["inner_relus"], bool):
-        faults.append(f"inner_relus is {data['inner_relus']!r}, not true or false")
-    if not faults and len(data["image"]) != 3:
-        faults.append(f"image is {data['image']!r}, not [channels, height, width]")
-    if faults:
-        raise InputError(join_faults(faults), where=where, remedy=_REMEDY)
-    values = {key: data[key] for key in keys if key not in ("genotype", "image", "reduce_positions")}
-    try:
-        return Design(
-            genotype=genotype_from_json(data["genotype"], where=f"{where}, genotype"),
-            reduce_positions=tuple(data["reduce_positions"]),
-            image=Shape(*data["image"]),
-            name=str(data.get("name", "")),
-            **values,
-        )
-    except InputError as error:
-        if error.where.startswith(where):
-            raise
-        raise InputError(error.what, where=where, remedy=error.remedy) from None
-
-
 def _eighth(length: int) -> int:
     for _ in range(3):
         length = (length + 1) // 2
     return length
-
-
-def _is_int(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _faults(design: Design) -> list[str]:

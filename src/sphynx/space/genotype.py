@@ -76,15 +76,16 @@ class Genotype:
         }
 
     @classmethod
-    def from_json(cls, data: Any) -> Genotype:
-        return genotype_from_json(data)
+    def from_json(cls, data: Any, where: str = "genotype") -> Genotype:
+        """Read what `to_json` writes; every structural fault is named at once."""
+        return _genotype_from_json(data, where)
 
     def save(self, path: str | Path) -> None:
         Path(path).write_text(json.dumps(self.to_json(), indent=2) + "\n")
 
     @classmethod
     def load(cls, path: str | Path) -> Genotype:
-        return load_genotype(Path(path))
+        return cls.from_json(read_json(Path(path)), where=str(path))
 
     def _repr_html_(self) -> str:
         return cells_html(self.name, self.normal, self.reduce)
@@ -113,8 +114,7 @@ def cell_faults(which: str, nodes: Cell, space: Space) -> list[str]:
     return faults
 
 
-def genotype_from_json(data: Any, where: str = "genotype") -> Genotype:
-    """Reads what `Genotype.to_json` writes; every structural fault is named at once."""
+def _genotype_from_json(data: Any, where: str) -> Genotype:
     if not isinstance(data, Mapping):
         raise InputError("it is not a JSON object", where=where, remedy=_REMEDY)
     faults: list[str] = []
@@ -130,10 +130,6 @@ def genotype_from_json(data: Any, where: str = "genotype") -> Genotype:
     if faults:
         raise InputError(join_faults(faults), where=where, remedy=_REMEDY)
     return Genotype(normal, reduce, space, str(data.get("name", "")))
-
-
-def load_genotype(path: Path) -> Genotype:
-    return genotype_from_json(read_json(path), where=str(path))
 
 
 _REMEDY = (

@@ -8,8 +8,8 @@ them, those of factorized reductions only, or none. It has the same JSON face as
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import ClassVar, Literal
 
 from sphynx.errors import InputError, join_faults
 from sphynx.space.cell import INPUT_NODES, Edge
@@ -21,11 +21,10 @@ from sphynx.space.tally import Account, Shape, Tally
 
 PreprocessingRelus = Literal["all", "reductions", "none"]
 
-MICRO_FORMAT = "sphynx-micro/1"
-
 
 @dataclass(frozen=True)
 class MicroDesign(Described):
+    FORMAT: ClassVar[str] = "sphynx-micro/1"
     genotype: Genotype
     channels: int
     depth: int
@@ -64,10 +63,6 @@ class MicroDesign(Described):
     @property
     def account(self) -> Account:
         return account_of_micro(self)
-
-    def to_json(self) -> dict[str, Any]:
-        described = {**asdict(self), "image": list(self.image), "genotype": self.genotype.to_json()}
-        return {"format": MICRO_FORMAT, **described}
 
 
 def reads_through_relu(edge: Edge, stride: int) -> bool:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from sphynx.errors import InputError
 from sphynx.space.cell import Cell, Edge, cell
-from sphynx.space.genotype import Genotype, load_genotype
+from sphynx.space.genotype import Genotype
 
 # Cho et al. 2021, figure "Normal and reduce cells found by Sphynx from CIFAR-100", as the authors released them.
 SPHYNX = Genotype(
@@ -78,7 +78,7 @@ def find_cells(name_or_file: str | Path) -> Genotype:
     """
     name = str(name_or_file)
     is_file = name not in GENOTYPES and (name.endswith(".json") or Path(name).exists())
-    return into_sphynx_space(load_genotype(Path(name)) if is_file else genotype_named(name))
+    return into_sphynx_space(Genotype.load(Path(name)) if is_file else genotype_named(name))
 
 
 def into_sphynx_space(genotype: Genotype) -> Genotype:

@@ -11,15 +11,13 @@ A layer is written as one letter for each channel, or, where they differ within 
 from __future__ import annotations
 
 import base64
-import binascii
 import zlib
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 from sphynx.errors import InputError, join_faults
-from sphynx.record import Record
+from sphynx.record import Record, converted
 from sphynx.space.described import Described
 from sphynx.space.design import Design
 from sphynx.space.micro import MicroDesign
@@ -27,7 +25,6 @@ from sphynx.space.reference import ResNet18Design, Vgg11Design, WideResNetDesign
 from sphynx.space.stream import StreamDesign
 from sphynx.space.tally import Account, Shape
 
-REDUCED_FORMAT = "sphynx-reduced/1"
 RELU, IDENTITY, REMOVED, SQUARE = "r", "i", "0", "s"
 KINDS = (RELU, IDENTITY, REMOVED, SQUARE)
 COEFFICIENTS = 3  # of a channel's square
@@ -99,6 +96,18 @@ class Activations:
         kinds = {"values": packed} if self.is_per_value else {"channels": self.kinds}
         return {"layer": self.layer, "shape": list(self.shape), **kinds}
 
+    @classmethod
+    def from_json(cls, data: Any) -> Activations:
+        try:
+            shape = converted(Shape, data["shape"])
+            if "channels" in data:
+                return cls(converted(str, data["layer"]), shape, converted(str, data["channels"]))
+            packed = base64.b64decode(data["values"], validate=True)
+            kinds = zlib.decompressobj().decompress(packed, max_length=min(max(shape.size, 0), MOST_VALUES) + 1)
+            return cls(converted(str, data["layer"]), shape, kinds.decode("ascii"))
+        except (TypeError, KeyError, ValueError, zlib.error):
+            raise ValueError("expected a layer, its shape and its letters") from None
+
 
 @dataclass(frozen=True)
 class ReducedDesign(Described):
@@ -107,6 +116,9 @@ class ReducedDesign(Described):
     >>> network = sphynx.load_network("runs/fewer")  # doctest: +SKIP
     >>> network.design.counts.relus, network.design.counts.truncations  # doctest: +SKIP
     """
+
+    FORMAT: ClassVar[str] = "sphynx-reduced/1"
+    REMEDY: ClassVar[str] = _REMEDY
 
     base: BaseDesign
     layers: tuple[Activations, ...]
@@ -144,49 +156,6 @@ class ReducedDesign(Described):
             total.parameters += layer.coefficients
             account.close_row(layer.layer, _summary(layer), layer.shape)
         return account
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "format": REDUCED_FORMAT,
-            "name": self.name,
-            "base": self.base.to_json(),
-            "layers": [layer.to_json() for layer in self.layers],
-        }
-
-
-def reduced_from_json(data: Mapping[str, Any], base: BaseDesign, where: str = "design") -> ReducedDesign:
-    """`base` is the design that the key of that name describes."""
-    layers = data.get("layers")
-    faults = [f"unknown key {key!r}" for key in data if key not in ("format", "name", "base", "layers")]
-    if not isinstance(layers, list):
-        faults.append("layers is not a list")
-    read: list[Activations] = []
-    for number, layer in enumerate(layers if isinstance(layers, list) else ()):
-        try:
-            read.append(_layer_from_json(layer))
-        except (TypeError, ValueError, KeyError, AttributeError):
-            faults.append(f"layer {number} is not a layer, its shape and its letters")
-    if faults:
-        raise InputError(join_faults(faults), where=where, remedy=_REMEDY)
-    try:
-        return ReducedDesign(base, tuple(read), str(data.get("name", "")))
-    except InputError as error:
-        raise InputError(error.what, where=where, remedy=error.remedy) from None
-
-
-def _layer_from_json(data: Mapping[str, Any]) -> Activations:
-    shape = Shape(*data["shape"])
-    if not all(type(length) is int for length in shape) or not isinstance(data["layer"], str):
-        raise ValueError
-    if "channels" in data:
-        return Activations(data["layer"], shape, str(data["channels"]))
-    try:
-        packed = base64.b64decode(data["values"], validate=True)
-        unpacking = zlib.decompressobj()
-        kinds = unpacking.decompress(packed, max_length=min(max(shape.size, 0), MOST_VALUES) + 1)
-    except (zlib.error, binascii.Error) as error:
-        raise ValueError from error
-    return Activations(data["layer"], shape, kinds.decode("ascii"))
 
 
 def _summary(layer: Activations) -> str:

@@ -8,17 +8,13 @@ They have the same JSON face as a `Design`, so that they can be trained, saved a
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
+from typing import ClassVar
 
 from sphynx.errors import InputError
 from sphynx.space.choices import Pool, Stem
 from sphynx.space.described import Described
 from sphynx.space.tally import Account, Shape, Tally
-
-RESNET18_FORMAT = "sphynx-resnet18/1"
-VGG11_FORMAT = "sphynx-vgg11/1"
-WIDE_RESNET_FORMAT = "sphynx-wide-resnet/1"
 
 RESNET_STAGES = ((1, 1), (2, 2), (4, 2), (8, 2))  # (channel multiple, stride of the first block)
 VGG11_STAGES = ((1,), (2,), (4, 4), (8, 8), (8, 8))  # channel multiples; a 2x2 pool after each stage
@@ -30,6 +26,7 @@ VGG11_GRID = 7
 
 @dataclass(frozen=True)
 class ResNet18Design(Described):
+    FORMAT: ClassVar[str] = "sphynx-resnet18/1"
     width: int = 64
     image: Shape = Shape(3, 224, 224)
     classes: int = 1000
@@ -44,14 +41,12 @@ class ResNet18Design(Described):
     def account(self) -> Account:
         return account_of_resnet18(self)
 
-    def to_json(self) -> dict[str, Any]:
-        return {"format": RESNET18_FORMAT, **asdict(self), "image": list(self.image)}
-
 
 @dataclass(frozen=True)
 class Vgg11Design(Described):
     """Images of at least 32 x 32. Larger than 224 or not, the last map is averaged to a grid of at most 7 x 7."""
 
+    FORMAT: ClassVar[str] = "sphynx-vgg11/1"
     width: int = 64
     image: Shape = Shape(3, 224, 224)
     classes: int = 1000
@@ -71,9 +66,6 @@ class Vgg11Design(Described):
     def account(self) -> Account:
         return account_of_vgg11(self)
 
-    def to_json(self) -> dict[str, Any]:
-        return {"format": VGG11_FORMAT, **asdict(self), "image": list(self.image)}
-
     @property
     def grid(self) -> tuple[int, int]:
         """The resolution that enters the dense layers."""
@@ -84,6 +76,7 @@ class Vgg11Design(Described):
 class WideResNetDesign(Described):
     """WRN-depth-width: (depth - 4) / 6 blocks of two convolutions in each of three stages; ReLUs before them."""
 
+    FORMAT: ClassVar[str] = "sphynx-wide-resnet/1"
     depth: int = 28
     width: int = 10
     image: Shape = Shape(3, 32, 32)
@@ -105,9 +98,6 @@ class WideResNetDesign(Described):
     @property
     def account(self) -> Account:
         return account_of_wide_resnet(self)
-
-    def to_json(self) -> dict[str, Any]:
-        return {"format": WIDE_RESNET_FORMAT, **asdict(self), "image": list(self.image)}
 
 
 def account_of_resnet18(design: ResNet18Design) -> Account:

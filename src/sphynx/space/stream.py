@@ -17,19 +17,17 @@ ReLU layer. Batch statistics and the head's mean are of the inside [0, h) in bot
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
-from typing import Any, NamedTuple, get_args
+from typing import ClassVar, get_args
 
 from sphynx.errors import InputError, join_faults
+from sphynx.record import Record
 from sphynx.space.choices import Borders
 from sphynx.space.described import Described
-from sphynx.space.json_file import read_json
 from sphynx.space.tally import Account, Shape, Tally
 
-STREAM_FORMAT = "sphynx-stream/1"
 STEM_KERNEL, KERNEL = 5, 3
 STEM_STRIDES = (1, 2, 4)
 MOST_BLOCKS = 10_000  # that a stage is written with: 12x100000000 would fill the memory
@@ -38,7 +36,8 @@ _REMEDY = "`sphynx plan --family stream` lists working designs; `sphynx show DES
 _NOTATION = "Write stages as map:W:C,C,... such as 16:64:12 8:128:56x3 4:256:256x2,216."
 
 
-class Stage(NamedTuple):
+@dataclass(frozen=True)
+class Stage(Record):
     width: int  # W, the stream's channels
     channels: tuple[int, ...]  # C of each block; a stage without blocks only reduces
 
@@ -52,6 +51,9 @@ class StreamDesign(Described):
     >>> sphynx.StreamDesign.load("stream.json") == design
     True
     """
+
+    FORMAT: ClassVar[str] = "sphynx-stream/1"
+    REMEDY: ClassVar[str] = _REMEDY
 
     stages: tuple[Stage, ...]
     image: Shape = Shape(3, 32, 32)
@@ -101,23 +103,6 @@ class StreamDesign(Described):
     @property
     def account(self) -> Account:
         return account_of_stream(self)
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "format": STREAM_FORMAT,
-            "name": self.name,
-            "stages": [{"width": stage.width, "channels": list(stage.channels)} for stage in self.stages],
-            "stem_stride": self.stem_stride,
-            "borders": self.borders,
-            "image": list(self.image),
-            "classes": self.classes,
-        }
-
-    @classmethod
-    def load(cls, path: str | Path) -> StreamDesign:
-        """From a design.json, or from a run folder that has one."""
-        file = Path(path) / "design.json" if Path(path).is_dir() else Path(path)
-        return stream_from_json(read_json(file), where=str(file))
 
     def __str__(self) -> str:
         """The stages as `stages_from_text` reads them."""
@@ -175,45 +160,6 @@ def stages_from_text(text: str, image: Shape) -> tuple[tuple[Stage, ...], int]:
             f"half of the one before. {_NOTATION}",
         )
     return tuple(stages), strides[0]
-
-
-def stream_from_json(data: Mapping[str, Any], where: str = "design") -> StreamDesign:
-    known = {"format", "name", "stages", "stem_stride", "borders", "image", "classes"}
-    faults = [f"unknown key {key!r}" for key in data if key not in known]
-    faults += [f"{key} is missing" for key in sorted(known - {"name"}) if key not in data]
-    faults += [
-        f"{key} is {data[key]!r}, not a whole number"
-        for key in ("classes", "stem_stride")
-        if key in data and type(data[key]) is not int
-    ]
-    image, stages = data.get("image"), data.get("stages")
-    if not (_whole_numbers(image) and len(image or ()) == 3):
-        faults.append(f"image is {image!r}, not [channels, height, width]")
-    if not isinstance(stages, list) or not all(
-        isinstance(stage, Mapping)
-        and set(stage) == {"width", "channels"}
-        and type(stage["width"]) is int
-        and _whole_numbers(stage["channels"])
-        for stage in stages
-    ):
-        faults.append('stages is not a list of {"width": W, "channels": [C, ...]}')
-    if faults:
-        raise InputError(join_faults(faults), where=where, remedy=_REMEDY)
-    try:
-        return StreamDesign(
-            tuple(Stage(stage["width"], tuple(stage["channels"])) for stage in data["stages"]),
-            Shape(*data["image"]),
-            data["classes"],
-            data["stem_stride"],
-            data["borders"],
-            str(data.get("name", "")),
-        )
-    except InputError as error:
-        raise InputError(error.what, where=where, remedy=error.remedy) from None
-
-
-def _whole_numbers(value: Any) -> bool:
-    return isinstance(value, list) and all(type(item) is int for item in value)
 
 
 def _runs(channels: Sequence[int]) -> str:

@@ -25,7 +25,7 @@ from sphynx.record import fingerprint
 from sphynx.run.environment import describe_environment
 from sphynx.run.folder import RunFolder
 from sphynx.run.progress import NORMAL, Voice
-from sphynx.space.files import AnyDesign, design_fingerprint, save_design
+from sphynx.space.files import AnyDesign, design_fingerprint
 from sphynx.train.processes import Processes
 from sphynx.train.recipe import Recipe
 from sphynx.train.views import Views, weights_digest
@@ -105,6 +105,6 @@ def describe_run(job: Job, folder: RunFolder, views: Views | None) -> None:
     folder.write_json(CONFIG, config)
     save_normalisation(folder.path, job.data)
     folder.write_json("environment.json", describe_environment(job.processes.device))
-    save_design(job.design, folder.path / "design.json")
+    job.design.save(folder.path / "design.json")
     if not (job.resume and folder.has_checkpoint):
         folder.keep_metrics([])

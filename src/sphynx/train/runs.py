@@ -24,7 +24,7 @@ from sphynx.run.progress import QUIET, Voice
 from sphynx.run.sweep import IN_TURN, Sweep
 from sphynx.space.artifact import MODEL
 from sphynx.space.design import Design
-from sphynx.space.files import AnyDesign, save_design
+from sphynx.space.files import AnyDesign
 from sphynx.train.job import Job, refuse_other_teacher
 from sphynx.train.loop import train
 from sphynx.train.results import RESULT, TrainResult, TrainSummary
@@ -47,7 +47,7 @@ def train_seeds(job: Job, seeds: int = 1, sweep: Sweep = IN_TURN) -> TrainSummar
     summary = TrainSummary(results + train_all({name: jobs[name] for name in jobs if name not in first}, sweep))
     if job.processes.leads:
         RunFolder(job.out).write_json(RESULT, summary.to_json())
-        save_design(job.design, job.out / "design.json")
+        job.design.save(job.out / "design.json")
     return summary
 
 

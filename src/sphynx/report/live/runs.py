@@ -20,7 +20,7 @@ from sphynx.run.folder import METRICS
 from sphynx.run.stages import STAGES
 from sphynx.space.artifact import CONFIGURATION
 from sphynx.space.cell import INPUT_NODES, Cell
-from sphynx.space.genotype import Genotype, genotype_from_json
+from sphynx.space.genotype import Genotype
 
 RESULTS = ("result.json", "beta.json", "allocation.json")  # a run that has one of them is finished
 RECENT = 5  # epochs that the time of the next ones is guessed from
@@ -54,7 +54,7 @@ class LiveRun:
 
     def cells(self) -> list[Genotype]:
         """The cells that a search would have chosen after each epoch."""
-        return [genotype_from_json(row["genotype"], where=self.name) for row in self.rows if "genotype" in row]
+        return [Genotype.from_json(row["genotype"], where=self.name) for row in self.rows if "genotype" in row]
 
     def probabilities(self) -> dict[str, list[float]]:
         """Probabilities of each candidate after each epoch that has only finite ones, the likeliest first."""

@@ -100,7 +100,7 @@ def all_channels(design: StreamDesign) -> list[int]:
 
 def with_channels(design: StreamDesign, channels: Sequence[int]) -> StreamDesign:
     left = iter(channels)
-    stages = tuple(stage._replace(channels=tuple(next(left) for _ in stage.channels)) for stage in design.stages)
+    stages = tuple(replace(stage, channels=tuple(next(left) for _ in stage.channels)) for stage in design.stages)
     return replace(design, stages=stages, name="")
 
 

@@ -27,7 +27,6 @@ from sphynx.search.placement.candidates import Placement
 from sphynx.search.placement.recipe import PlacementRecipe
 from sphynx.search.weight_steps import memory_format
 from sphynx.space.design import Design
-from sphynx.space.files import save_design
 
 FORMAT = "sphynx-placement/1"
 
@@ -105,7 +104,7 @@ def place(
     )
     result = PlacementResult(tuple(placements), beta_hat, accuracies, minutes=minutes)
     folder.write_json("beta.json", result.to_json())
-    save_design(replace(design, reduce_positions=result.best), folder.path / "design.json")
+    replace(design, reduce_positions=result.best).save(folder.path / "design.json")
     return result
 
 

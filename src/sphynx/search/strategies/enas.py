@@ -21,7 +21,7 @@ from sphynx.search.supernet.cellspace import KINDS, CellSpace, Kind, cell_of
 from sphynx.search.supernet.mixture import Mixtures, single_path
 from sphynx.search.supernet.weights import SharedWeights
 from sphynx.space.cell import EDGES_PER_NODE, INPUT_NODES, Cell, Edge
-from sphynx.space.genotype import Genotype, genotype_from_json
+from sphynx.space.genotype import Genotype
 
 INIT_RANGE = 0.1
 STRENGTH_SAMPLES = 20
@@ -180,7 +180,7 @@ class Enas:
         self.controller.load_state_dict(state["controller"])
         self.optimiser.load_state_dict(state["optimiser"])
         self.baseline = state["baseline"]
-        self.best = genotype_from_json(state["best"])
+        self.best = Genotype.from_json(state["best"])
 
 
 def usage(space: CellSpace, genotypes: list[Genotype]) -> dict[Kind, Tensor]:

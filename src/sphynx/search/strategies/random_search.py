@@ -18,7 +18,7 @@ from sphynx.search.strategies.enas import usage
 from sphynx.search.supernet.cellspace import Kind
 from sphynx.search.supernet.mixture import Mixtures, single_path
 from sphynx.search.supernet.weights import SharedWeights
-from sphynx.space.genotype import Genotype, genotype_from_json
+from sphynx.space.genotype import Genotype
 
 EARLY_SHARE = 0.1  # of the candidates are scored in epochs before the last, for the record
 
@@ -75,4 +75,4 @@ class RandomSearch:
         return {"best": self.best.to_json()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        self.best = genotype_from_json(state["best"])
+        self.best = Genotype.from_json(state["best"])
