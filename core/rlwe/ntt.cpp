@@ -1,8 +1,10 @@
 #include "rlwe/ntt.h"
 
+#include <algorithm>
 #include <stdexcept>
 
 #include "cpu.h"
+#include "rlwe/block_products.h"
 #include "rlwe/ntt_generic.h"
 
 namespace sphynx::rlwe {
@@ -71,10 +73,44 @@ NttTable::NttTable(std::int32_t prime, int degree) : modulus(prime), n(degree) {
 }
 
 namespace {
-const Kernels kPortable{
-    "portable",           generic::forward, generic::inverse,           generic::multiply_add,
-    generic::product_sum, generic::add,     generic::subtract_multiply, generic::multiply_wide};
-}
+class PortableLanes {
+  public:
+    static constexpr int kSums = 2;
+    using Values = const std::int32_t*;
+    struct Sums {
+        std::int64_t lane[kBlock];
+    };
+
+    explicit PortableLanes(const Modulus& modulus) : modulus_(modulus) {}
+
+    static Values load_values(const std::int32_t* values) { return values; }
+    static Sums begin(const std::int32_t* before) {
+        Sums sums{};
+        if (before != nullptr) std::copy_n(before, kBlock, sums.lane);
+        return sums;
+    }
+    template <int kDistinct>
+    static void add(Sums& sums, const std::int32_t* weights, Values values) {
+        for (int lane = 0; lane < kBlock; ++lane)
+            sums.lane[lane] += std::int64_t{weights[lane * kDistinct / kBlock]} * values[lane];
+    }
+    void reduce(const Sums& sums, std::int32_t* out) const {
+        for (int lane = 0; lane < kBlock; ++lane) out[lane] = modulus_.reduce_wide(sums.lane[lane]);
+    }
+
+  private:
+    const Modulus& modulus_;
+};
+
+const Kernels kPortable{"portable",
+                        generic::forward,
+                        generic::inverse,
+                        generic::multiply_add,
+                        product_sums_of<PortableLanes>,
+                        generic::add,
+                        generic::subtract_multiply,
+                        generic::multiply_wide};
+}  // namespace
 
 const Kernels& portable_kernels() {
     return kPortable;
@@ -87,9 +123,12 @@ const Kernels& best_kernels() {
     return usable_features() == hardware_features() ? neon_kernels() : kPortable;
 }
 #elif defined(__x86_64__)
-const Kernels& avx2_kernels();  // ntt_avx2.cpp
+const Kernels& avx2_kernels();    // ntt_avx2.cpp
+const Kernels& avx512_kernels();  // ntt_avx512.cpp
 const Kernels& best_kernels() {
-    return usable_features().avx2 ? avx2_kernels() : kPortable;
+    const CpuFeatures& features = usable_features();
+    if (!features.avx2) return kPortable;
+    return features.avx512 ? avx512_kernels() : avx2_kernels();
 }
 #else
 const Kernels& best_kernels() {
@@ -99,6 +138,9 @@ const Kernels& best_kernels() {
 
 std::vector<const Kernels*> available_kernels() {
     std::vector<const Kernels*> all{&kPortable};
+#if defined(__x86_64__)
+    if (usable_features().avx2 && &best_kernels() != &avx2_kernels()) all.push_back(&avx2_kernels());
+#endif
     if (&best_kernels() != &kPortable) all.push_back(&best_kernels());
     return all;
 }

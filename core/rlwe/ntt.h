@@ -41,6 +41,19 @@ inline constexpr int kMinDegree = 64;
 // Products of centred values that fit a signed 64-bit lane: (0.54 * 2^28)^2 * 256 < 2^63.
 inline constexpr int kLazyProducts = 256;
 
+// Products of some ciphertexts with the weights of some replies, in one block; all values are centred.
+struct BlockProducts {
+    const std::int32_t* weights;  // [reply][input][distinct], replies weight_stride apart
+    std::size_t weight_stride;
+    int distinct;                // 1, 2, 4, 8 or kBlock: each value stands for a run of kBlock / distinct
+    const std::int32_t* values;  // [half][input][kBlock]
+    std::size_t inputs;          // at most kLazyProducts
+    std::size_t replies;
+    bool adds;          // to what `out` holds
+    std::int32_t* out;  // [reply][half][kBlock], halves out_stride apart
+    std::size_t out_stride;
+};
+
 struct Kernels {
     const char* name;
     void (*forward)(std::int32_t* values, const NttTable& table);
@@ -48,12 +61,8 @@ struct Kernels {
     // sum[j] += a[j] b[j] for centred a, b and |sum| <= p; the result is centred.
     void (*multiply_add)(const std::int32_t* a, const std::int32_t* b, const Modulus& modulus,
                          std::size_t count, std::int32_t* sum);
-    // For one block: sum over i of weights[i][.] * ciphertext_i[.] for both halves, centred.
-    // weights: count x distinct values, distinct one of 1, 2, 4, 8, kBlock: each stands for a run of
-    // kBlock / distinct; ciphertexts[i] points at 2 x kBlock values (c0 then c1).
-    void (*product_sum)(const std::int32_t* weights, int distinct, const std::int32_t* const* ciphertexts,
-                        std::size_t offset, std::size_t count, const Modulus& modulus, std::int32_t* out0,
-                        std::int32_t* out1);
+    // out[reply] = sum over inputs of weights[reply][input] * values[input], centred.
+    void (*product_sums)(const BlockProducts& block, const Modulus& modulus);
     // sum[j] += addend[j], centred, for |sum + addend| <= 4 p.
     void (*add)(const std::int32_t* addend, const Modulus& modulus, std::size_t count, std::int32_t* sum);
     // x[j] = (x[j] - y[j]) factor, centred, for differences that fit an int32.

@@ -7,6 +7,7 @@
 #if defined(__x86_64__)
 #include <immintrin.h>
 
+#include "rlwe/block_products.h"
 #include "rlwe/ntt_generic.h"
 
 namespace sphynx::rlwe {
@@ -233,75 +234,74 @@ void multiply_add(const std::int32_t* a, const std::int32_t* b, const Modulus& m
     generic::multiply_add(a + j, b + j, modulus, count - j, sum + j);
 }
 
-// Eight lanes of a block's weights, for products of its even lanes: each distinct value stands for a run of lanes, which
-// from two on is the same for odd ones.
-template <int kDistinct>
-SPHYNX_INLINE __m256i spread(const std::int32_t* weights, int vector) {
-    if constexpr (kDistinct == 16) {
-        return load(weights + 8 * vector);
-    } else if constexpr (kDistinct == 8) {
-        return _mm256_cvtepi32_epi64(_mm_loadu_si128(reinterpret_cast<const __m128i*>(weights + 4 * vector)));
-    } else if constexpr (kDistinct == 4) {
-        const std::int32_t* pair = weights + 2 * vector;
-        return _mm256_set_epi64x(pair[1], pair[1], pair[0], pair[0]);
-    } else {
-        return _mm256_set1_epi32(weights[vector * kDistinct / 2]);
-    }
-}
+class Avx2Lanes {
+  public:
+    static constexpr int kSums = 2;
+    static constexpr int kVectors = kBlock / 8;
+    struct Values {
+        __m256i evens[kVectors], odds[kVectors];  // lanes
+    };
+    using Sums = Values;  // 64-bit, of these lanes
 
-template <int kDistinct>
-void product_sum_of(const std::int32_t* weights, const std::int32_t* const* ciphertexts, std::size_t offset,
-                    std::size_t count, const Modulus& modulus, std::int32_t* out0, std::int32_t* out1) {
-    constexpr int kVectors = kBlock / 8;
-    const Reducer reduce(modulus);
-    const __m256i one = _mm256_set1_epi64x(1);
-    for (std::size_t start = 0; start < count; start += kLazyProducts) {
-        const std::size_t stop = count - start < kLazyProducts ? count : start + kLazyProducts;
-        __m256i sums[2][kVectors][2];  // [half][vector][even, odd]
+    explicit Avx2Lanes(const Modulus& modulus) : reducer_(modulus) {}
+
+    SPHYNX_MEMBER static Values load_values(const std::int32_t* values) {
+        Values loaded;
         for (int v = 0; v < kVectors; ++v) {
-            for (int h = 0; h < 2; ++h) {
-                const __m256i before =
-                    start == 0 ? _mm256_setzero_si256() : load((h == 0 ? out0 : out1) + 8 * v);
-                sums[h][v][0] = _mm256_mul_epi32(before, one);
-                sums[h][v][1] = _mm256_mul_epi32(odd(before), one);
-            }
+            loaded.evens[v] = load(values + 8 * v);
+            loaded.odds[v] = odd(loaded.evens[v]);
         }
-        for (std::size_t i = start; i < stop; ++i) {
-            const std::int32_t* c = ciphertexts[i] + offset;
-            for (int v = 0; v < kVectors; ++v) {
-                const __m256i w = spread<kDistinct>(weights + i * kDistinct, v);
-                const __m256i w_odd = kDistinct == kBlock ? odd(w) : w;
-                for (int h = 0; h < 2; ++h) {
-                    const __m256i x = load(c + h * kBlock + 8 * v);
-                    sums[h][v][0] = _mm256_add_epi64(sums[h][v][0], _mm256_mul_epi32(w, x));
-                    sums[h][v][1] = _mm256_add_epi64(sums[h][v][1], _mm256_mul_epi32(w_odd, odd(x)));
-                }
-            }
-        }
+        return loaded;
+    }
+    SPHYNX_MEMBER static Sums begin(const std::int32_t* before) {
+        const __m256i one = _mm256_set1_epi64x(1);  // a product with it extends the sign
+        Sums sums;
         for (int v = 0; v < kVectors; ++v) {
-            reduce.store(sums[0][v][0], sums[0][v][1], out0 + 8 * v);
-            reduce.store(sums[1][v][0], sums[1][v][1], out1 + 8 * v);
+            const __m256i start = before == nullptr ? _mm256_setzero_si256() : load(before + 8 * v);
+            sums.evens[v] = _mm256_mul_epi32(start, one);
+            sums.odds[v] = _mm256_mul_epi32(odd(start), one);
+        }
+        return sums;
+    }
+    // Each distinct value stands for a run of lanes, which from two on is the same for odd ones.
+    template <int kDistinct>
+    SPHYNX_MEMBER static void add(Sums& sums, const std::int32_t* weights, const Values& values) {
+        for (int v = 0; v < kVectors; ++v) {
+            const __m256i w = spread<kDistinct>(weights, v);
+            const __m256i w_odd = kDistinct == kBlock ? odd(w) : w;
+            sums.evens[v] = _mm256_add_epi64(sums.evens[v], _mm256_mul_epi32(w, values.evens[v]));
+            sums.odds[v] = _mm256_add_epi64(sums.odds[v], _mm256_mul_epi32(w_odd, values.odds[v]));
         }
     }
-}
+    SPHYNX_MEMBER void reduce(const Sums& sums, std::int32_t* out) const {
+        for (int v = 0; v < kVectors; ++v) reducer_.store(sums.evens[v], sums.odds[v], out + 8 * v);
+    }
 
-void product_sum(const std::int32_t* weights, int distinct, const std::int32_t* const* ciphertexts,
-                 std::size_t offset, std::size_t count, const Modulus& modulus, std::int32_t* out0,
-                 std::int32_t* out1) {
-    const auto sum = distinct == 16  ? product_sum_of<16>
-                     : distinct == 8 ? product_sum_of<8>
-                     : distinct == 4 ? product_sum_of<4>
-                     : distinct == 2 ? product_sum_of<2>
-                                     : product_sum_of<1>;
-    sum(weights, ciphertexts, offset, count, modulus, out0, out1);
-}
+  private:
+    template <int kDistinct>
+    SPHYNX_MEMBER static __m256i spread(const std::int32_t* weights, int vector) {
+        if constexpr (kDistinct == 16) {
+            return load(weights + 8 * vector);
+        } else if constexpr (kDistinct == 8) {
+            return _mm256_cvtepi32_epi64(
+                _mm_loadu_si128(reinterpret_cast<const __m128i*>(weights + 4 * vector)));
+        } else if constexpr (kDistinct == 4) {
+            const std::int32_t* pair = weights + 2 * vector;
+            return _mm256_set_epi64x(pair[1], pair[1], pair[0], pair[0]);
+        } else {
+            return _mm256_set1_epi32(weights[vector * kDistinct / 2]);
+        }
+    }
+
+    Reducer reducer_;
+};
 
 // The last three are plain loops: the compiler makes vectors of them, for which the baseline has no 32-bit products.
 const Kernels kAvx2{"avx2",
                     forward,
                     inverse,
                     multiply_add,
-                    product_sum,
+                    product_sums_of<Avx2Lanes>,
                     generic::add,
                     generic::subtract_multiply,
                     generic::multiply_wide};

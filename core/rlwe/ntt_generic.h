@@ -77,32 +77,6 @@ SPHYNX_INLINE void multiply_add(const std::int32_t* a, const std::int32_t* b, co
     }
 }
 
-SPHYNX_INLINE void product_sum(const std::int32_t* weights, int distinct,
-                               const std::int32_t* const* ciphertexts, std::size_t offset, std::size_t count,
-                               const Modulus& modulus, std::int32_t* out0, std::int32_t* out1) {
-    const int run = kBlock / distinct;
-    std::int64_t sum0[kBlock] = {}, sum1[kBlock] = {};
-    for (std::size_t start = 0; start < count; start += kLazyProducts) {
-        const std::size_t stop = count - start < kLazyProducts ? count : start + kLazyProducts;
-        for (std::size_t i = start; i < stop; ++i) {
-            const std::int32_t* w = weights + i * static_cast<std::size_t>(distinct);
-            const std::int32_t* c = ciphertexts[i] + offset;
-            for (int lane = 0; lane < kBlock; ++lane) {
-                sum0[lane] += static_cast<std::int64_t>(w[lane / run]) * c[lane];
-                sum1[lane] += static_cast<std::int64_t>(w[lane / run]) * c[kBlock + lane];
-            }
-        }
-        for (int lane = 0; lane < kBlock; ++lane) {
-            sum0[lane] = modulus.reduce_wide(sum0[lane]);
-            sum1[lane] = modulus.reduce_wide(sum1[lane]);
-        }
-    }
-    for (int lane = 0; lane < kBlock; ++lane) {
-        out0[lane] = static_cast<std::int32_t>(sum0[lane]);
-        out1[lane] = static_cast<std::int32_t>(sum1[lane]);
-    }
-}
-
 SPHYNX_INLINE void add(const std::int32_t* addend, const Modulus& modulus, std::size_t count,
                        std::int32_t* __restrict sum) {
     const int bits = modulus.bits();

@@ -5,6 +5,7 @@
 #if defined(__aarch64__)
 #include <arm_neon.h>
 
+#include "rlwe/block_products.h"
 #include "rlwe/ntt_generic.h"
 
 namespace sphynx::rlwe {
@@ -234,81 +235,69 @@ void multiply_add(const std::int32_t* a, const std::int32_t* b, const Modulus& m
     generic::multiply_add(a + j, b + j, modulus, count - j, sum + j);
 }
 
-// The weights of a block as vectors: each distinct value stands for a run of lanes.
-template <int kDistinct>
-SPHYNX_INLINE void spread(const std::int32_t* weights, int32x4_t (&vectors)[kBlock / 4]) {
-    if constexpr (kDistinct == 16) {
-        for (int v = 0; v < 4; ++v) vectors[v] = vld1q_s32(weights + 4 * v);
-    } else if constexpr (kDistinct == 8) {
-        const int32x4_t low = vld1q_s32(weights), high = vld1q_s32(weights + 4);
-        vectors[0] = vzip1q_s32(low, low);
-        vectors[1] = vzip2q_s32(low, low);
-        vectors[2] = vzip1q_s32(high, high);
-        vectors[3] = vzip2q_s32(high, high);
-    } else {
-        for (int v = 0; v < 4; ++v) vectors[v] = vld1q_dup_s32(weights + v * kDistinct / 4);
-    }
-}
+class NeonLanes {
+  public:
+    static constexpr int kSums = 2;
+    static constexpr int kVectors = kBlock / 4;
+    struct Values {
+        int32x4_t vector[kVectors];
+    };
+    struct Sums {
+        int64x2_t pair[2 * kVectors];
+    };
 
-template <int kDistinct>
-void product_sum_of(const std::int32_t* weights, const std::int32_t* const* ciphertexts, std::size_t offset,
-                    std::size_t count, const Modulus& modulus, std::int32_t* out0, std::int32_t* out1) {
-    constexpr int kVectors = kBlock / 4;
-    const int32x4_t p = vdupq_n_s32(modulus.p()), minus_bits = vdupq_n_s32(-modulus.bits());
-    const int32x4_t two32 = vdupq_n_s32(modulus.two32().value),
-                    two32_quotient = vdupq_n_s32(modulus.two32().quotient);
-    int32x4_t start0[kVectors], start1[kVectors];
-    for (int v = 0; v < kVectors; ++v) start0[v] = start1[v] = vdupq_n_s32(0);
-    for (std::size_t start = 0; start < count; start += kLazyProducts) {
-        const std::size_t stop = count - start < kLazyProducts ? count : start + kLazyProducts;
-        int64x2_t sum0[2 * kVectors], sum1[2 * kVectors];
+    explicit NeonLanes(const Modulus& modulus)
+        : p_(vdupq_n_s32(modulus.p())),
+          minus_bits_(vdupq_n_s32(-modulus.bits())),
+          two32_(vdupq_n_s32(modulus.two32().value)),
+          two32_quotient_(vdupq_n_s32(modulus.two32().quotient)) {}
+
+    SPHYNX_MEMBER static Values load_values(const std::int32_t* values) {
+        Values loaded;
+        for (int v = 0; v < kVectors; ++v) loaded.vector[v] = vld1q_s32(values + 4 * v);
+        return loaded;
+    }
+    SPHYNX_MEMBER static Sums begin(const std::int32_t* before) {
+        Sums sums;
         for (int v = 0; v < kVectors; ++v) {
-            sum0[2 * v] = vmovl_s32(vget_low_s32(start0[v]));
-            sum0[2 * v + 1] = vmovl_high_s32(start0[v]);
-            sum1[2 * v] = vmovl_s32(vget_low_s32(start1[v]));
-            sum1[2 * v + 1] = vmovl_high_s32(start1[v]);
+            const int32x4_t start = before == nullptr ? vdupq_n_s32(0) : vld1q_s32(before + 4 * v);
+            sums.pair[2 * v] = vmovl_s32(vget_low_s32(start));
+            sums.pair[2 * v + 1] = vmovl_high_s32(start);
         }
-        for (std::size_t i = start; i < stop; ++i) {
-            const std::int32_t* c = ciphertexts[i] + offset;
-            int32x4_t spread_weights[kVectors];
-            spread<kDistinct>(weights + i * kDistinct, spread_weights);
-            for (int v = 0; v < kVectors; ++v) {
-                const int32x4_t w = spread_weights[v];
-                const int32x4_t a = vld1q_s32(c + 4 * v), b = vld1q_s32(c + kBlock + 4 * v);
-                sum0[2 * v] = vmlal_s32(sum0[2 * v], vget_low_s32(w), vget_low_s32(a));
-                sum0[2 * v + 1] = vmlal_high_s32(sum0[2 * v + 1], w, a);
-                sum1[2 * v] = vmlal_s32(sum1[2 * v], vget_low_s32(w), vget_low_s32(b));
-                sum1[2 * v + 1] = vmlal_high_s32(sum1[2 * v + 1], w, b);
+        return sums;
+    }
+    // Each distinct value stands for a run of lanes.
+    template <int kDistinct>
+    SPHYNX_MEMBER static void add(Sums& sums, const std::int32_t* weights, const Values& values) {
+        for (int v = 0; v < kVectors; ++v) {
+            const int32x4_t x = values.vector[v];
+            int64x2_t &low = sums.pair[2 * v], &high = sums.pair[2 * v + 1];
+            if constexpr (kDistinct == 16) {
+                const int32x4_t w = vld1q_s32(weights + 4 * v);
+                low = vmlal_s32(low, vget_low_s32(w), vget_low_s32(x));
+                high = vmlal_high_s32(high, w, x);
+            } else {
+                low = vmlal_n_s32(low, vget_low_s32(x), weights[4 * v * kDistinct / kBlock]);
+                high = vmlal_high_n_s32(high, x, weights[(4 * v + 2) * kDistinct / kBlock]);
             }
         }
-        for (int v = 0; v < kVectors; ++v) {
-            start0[v] = reduce_wide(sum0[2 * v], sum0[2 * v + 1], two32, two32_quotient, p, minus_bits);
-            start1[v] = reduce_wide(sum1[2 * v], sum1[2 * v + 1], two32, two32_quotient, p, minus_bits);
-        }
     }
-    for (int v = 0; v < kVectors; ++v) {
-        vst1q_s32(out0 + 4 * v, start0[v]);
-        vst1q_s32(out1 + 4 * v, start1[v]);
+    SPHYNX_MEMBER void reduce(const Sums& sums, std::int32_t* out) const {
+        for (int v = 0; v < kVectors; ++v)
+            vst1q_s32(out + 4 * v, reduce_wide(sums.pair[2 * v], sums.pair[2 * v + 1], two32_,
+                                               two32_quotient_, p_, minus_bits_));
     }
-}
 
-void product_sum(const std::int32_t* weights, int distinct, const std::int32_t* const* ciphertexts,
-                 std::size_t offset, std::size_t count, const Modulus& modulus, std::int32_t* out0,
-                 std::int32_t* out1) {
-    const auto sum = distinct == 16  ? product_sum_of<16>
-                     : distinct == 8 ? product_sum_of<8>
-                     : distinct == 4 ? product_sum_of<4>
-                     : distinct == 2 ? product_sum_of<2>
-                                     : product_sum_of<1>;
-    sum(weights, ciphertexts, offset, count, modulus, out0, out1);
-}
+  private:
+    int32x4_t p_, minus_bits_, two32_, two32_quotient_;
+};
 
 // The last three are plain loops: the compiler makes vectors of them.
 const Kernels kNeon{"neon",
                     forward,
                     inverse,
                     multiply_add,
-                    product_sum,
+                    product_sums_of<NeonLanes>,
                     generic::add,
                     generic::subtract_multiply,
                     generic::multiply_wide};

@@ -121,37 +121,10 @@ void Weights::set(std::size_t reply, std::size_t input, const std::int32_t* coef
     }
 }
 
-const std::int32_t* Weights::block(int prime, std::size_t block, std::size_t reply) const {
+const std::int32_t* Weights::block(int prime, std::size_t block) const {
     const auto each = static_cast<std::size_t>(distinct_), runs = static_cast<std::size_t>(degree_) / each;
     const std::size_t run = block * runs / params_->blocks();
-    return values_ + ((static_cast<std::size_t>(prime) * runs + run) * replies_ + reply) * inputs_ * each;
-}
-
-void product_sums(const Weights& weights, const std::vector<const std::int32_t*>& inputs, std::size_t tiles,
-                  unsigned threads, std::int32_t* out) {
-    const Params& params = weights.params();
-    if (inputs.size() != tiles * weights.inputs())
-        throw std::invalid_argument("the number of ciphertexts does not match the weights");
-    const Kernels& kernels = best_kernels();
-    const auto n = static_cast<std::size_t>(params.n());
-    const std::size_t stride = sum_stride(params);
-    parallel_ranges(
-        params.blocks() * static_cast<std::size_t>(params.primes()), 8, threads,
-        [&](std::size_t begin, std::size_t end) {
-            for (std::size_t task = begin; task < end; ++task) {
-                const auto prime = static_cast<int>(task / params.blocks());
-                const std::size_t block = task % params.blocks();
-                const std::size_t residue = static_cast<std::size_t>(prime) * n + block * kBlock;
-                for (std::size_t reply = 0; reply < weights.replies(); ++reply) {
-                    for (std::size_t tile = 0; tile < tiles; ++tile) {
-                        std::int32_t* to = out + (tile * weights.replies() + reply) * 2 * stride + residue;
-                        kernels.product_sum(weights.block(prime, block, reply), weights.distinct(),
-                                            inputs.data() + tile * weights.inputs(), 2 * residue,
-                                            weights.inputs(), params.modulus(prime), to, to + stride);
-                    }
-                }
-            }
-        });
+    return values_ + (static_cast<std::size_t>(prime) * runs + run) * replies_ * inputs_ * each;
 }
 
 void refresh(const PublicKey& key, SeedStream& randomness, std::int32_t* c0, std::int32_t* c1) {

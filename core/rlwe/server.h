@@ -80,7 +80,7 @@ class Weights {
     }
     std::size_t bytes() const { return size() * sizeof(std::int32_t); }
     const std::int32_t* values() const { return values_; }
-    const std::int32_t* block(int prime, std::size_t block, std::size_t reply) const;
+    const std::int32_t* block(int prime, std::size_t block) const;  // of all replies
 
   private:
     std::shared_ptr<const Params> params_;

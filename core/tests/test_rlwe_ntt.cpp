@@ -76,50 +76,72 @@ void check_paths_agree(const Kernels& kernels, int n, int bits) {
     }
 }
 
-void check_product_sum(const Kernels& kernels, int bits, std::size_t count, int distinct) {
+// Sums of products for replies that lie apart, begun at zero and at what was there.
+void check_product_sums(const Kernels& kernels, int bits, std::size_t inputs, std::size_t replies,
+                        int distinct) {
     std::int32_t prime;
     largest_ntt_primes(bits, 4096, 1, &prime);
     const Modulus modulus(prime);
     std::mt19937 generator(3);
     const auto extreme = static_cast<std::int32_t>(0.54 * prime);
+    const auto each = static_cast<std::size_t>(distinct), run = kBlock / each;
+    const std::size_t weight_stride = inputs * each + 5, out_stride = kBlock + 3;
     for (const bool at_bound : {false, true}) {
-        const auto each = static_cast<std::size_t>(distinct);
-        std::vector<std::int32_t> weights(count * kBlock), values(count * 2 * kBlock);
-        std::vector<std::int32_t> kept(count * each);
-        for (auto& w : weights)
-            w = at_bound ? extreme : static_cast<std::int32_t>(generator() % prime) - prime / 2;
-        for (auto& v : values)
-            v = at_bound ? -extreme : static_cast<std::int32_t>(generator() % prime) - prime / 2;
-        // Runs of equal weights, of which one value each is kept.
-        for (std::size_t at = 0; at < weights.size(); ++at) {
-            weights[at] = weights[at - at % (kBlock / each)];
-            kept[at * each / kBlock] = weights[at];
-        }
-        std::vector<const std::int32_t*> inputs;
-        for (std::size_t i = 0; i < count; ++i) inputs.push_back(values.data() + i * 2 * kBlock);
-        std::int32_t out0[kBlock], out1[kBlock];
-        kernels.product_sum(kept.data(), distinct, inputs.data(), 0, count, modulus, out0, out1);
-        std::int32_t portable0[kBlock], portable1[kBlock];
-        portable_kernels().product_sum(kept.data(), distinct, inputs.data(), 0, count, modulus, portable0,
-                                       portable1);
-        CHECK(std::equal(out0, out0 + kBlock, portable0) && std::equal(out1, out1 + kBlock, portable1));
-        // An odd length takes the vector loop and its tail.
-        auto ours = values, portable = values;
-        const std::size_t length = count * kBlock - 3;
-        kernels.multiply_add(weights.data(), values.data() + 1, modulus, length, ours.data());
-        portable_kernels().multiply_add(weights.data(), values.data() + 1, modulus, length, portable.data());
-        CHECK(ours == portable);
-        for (int lane = 0; lane < kBlock; ++lane) {
-            std::int64_t expected0 = 0, expected1 = 0;
-            for (std::size_t i = 0; i < count; ++i) {
-                const std::int64_t w = weights[i * kBlock + lane];
-                expected0 += w * values[i * 2 * kBlock + lane] % prime;
-                expected1 += w * values[i * 2 * kBlock + kBlock + lane] % prime;
+        const auto draw = [&](std::int32_t bound) {
+            return at_bound ? bound : static_cast<std::int32_t>(generator() % prime) - prime / 2;
+        };
+        std::vector<std::int32_t> weights(replies * weight_stride), values(2 * inputs * kBlock);
+        std::vector<std::int32_t> before(2 * replies * out_stride);
+        for (auto& w : weights) w = draw(extreme);
+        for (auto& v : values) v = draw(-extreme);
+        for (auto& b : before) b = draw(-extreme);
+        for (const bool adds : {false, true}) {
+            auto ours = before, portable = before;
+            BlockProducts block{weights.data(), weight_stride, distinct,    values.data(), inputs,
+                                replies,        adds,          ours.data(), out_stride};
+            kernels.product_sums(block, modulus);
+            block.out = portable.data();
+            portable_kernels().product_sums(block, modulus);
+            CHECK(ours == portable);
+            for (std::size_t sum = 0; sum < 2 * replies; ++sum) {
+                const std::int32_t* own = weights.data() + sum / 2 * weight_stride;
+                const std::int32_t* half = values.data() + sum % 2 * inputs * kBlock;
+                for (std::size_t lane = 0; lane < kBlock; ++lane) {
+                    const std::size_t at = sum * out_stride + lane;
+                    std::int64_t expected = adds ? before[at] : 0;
+                    for (std::size_t i = 0; i < inputs; ++i)
+                        expected +=
+                            std::int64_t{own[i * each + lane / run]} * half[i * kBlock + lane] % prime;
+                    CHECK(canonical(ours[at], prime) == canonical(expected, prime));
+                    CHECK(std::abs(ours[at]) <= extreme);
+                }
+                for (std::size_t gap = kBlock; gap < out_stride; ++gap)
+                    CHECK(ours[sum * out_stride + gap] == before[sum * out_stride + gap]);
             }
-            CHECK(canonical(out0[lane], prime) == canonical(expected0, prime));
-            CHECK(canonical(out1[lane], prime) == canonical(expected1, prime));
         }
     }
+}
+
+// An odd length takes the vector loop and its tail.
+void check_multiply_add(const Kernels& kernels, int bits, std::size_t length) {
+    std::int32_t prime;
+    largest_ntt_primes(bits, 4096, 1, &prime);
+    const Modulus modulus(prime);
+    std::mt19937 generator(3);
+    const auto extreme = static_cast<std::int32_t>(0.54 * prime);
+    std::vector<std::int32_t> a(length), b(length), sum(length);
+    for (std::size_t j = 0; j < length; ++j) {
+        const auto draw = [&](std::int32_t bound) {
+            return j < length / 2 ? bound : static_cast<std::int32_t>(generator() % prime) - prime / 2;
+        };
+        a[j] = draw(extreme), b[j] = draw(-extreme), sum[j] = draw(-prime);
+    }
+    auto ours = sum, portable = sum;
+    kernels.multiply_add(a.data(), b.data(), modulus, length, ours.data());
+    portable_kernels().multiply_add(a.data(), b.data(), modulus, length, portable.data());
+    CHECK(ours == portable);
+    for (std::size_t j = 0; j < length; ++j)
+        CHECK(canonical(ours[j], prime) == canonical(std::int64_t{a[j]} * b[j] % prime + sum[j], prime));
 }
 
 // The loops over residues, against the portable path and against 64-bit remainders: edge values, then random ones, in a
@@ -187,9 +209,12 @@ int main() {
         check_paths_agree(*kernels, 8192, 28);
         for (const int bits : {20, 23, 27, 28}) check_residue_loops(*kernels, bits);
         for (const int bits : {23, 28}) {
-            for (const std::size_t count : {1, 2, 255, 256, 257, 600})
-                for (const int distinct : {1, 2, 4, 8, kBlock})
-                    check_product_sum(*kernels, bits, count, distinct);
+            for (const int distinct : {1, 2, 4, 8, kBlock}) {
+                for (const std::size_t replies : {1, 2, 3, 7, 8, 17})
+                    check_product_sums(*kernels, bits, 5, replies, distinct);
+                check_product_sums(*kernels, bits, kLazyProducts, 3, distinct);
+            }
+            for (const std::size_t length : {1, 13, 1021}) check_multiply_add(*kernels, bits, length);
         }
     }
     CHECK_THROWS(Modulus(3 << 20));
