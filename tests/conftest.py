@@ -12,6 +12,9 @@ from tests.warm_process import Warm, built_once
 # Before torch is loaded: on a busy machine its threads should sleep while they wait, not spin.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
+# Runs of tests can be packed as models while the code is being changed.
+os.environ["SPHYNX_COMMIT"] = "0123456789ab"
+
 # Everybody runs the same examples; `pytest --hypothesis-profile explore` draws new ones.
 settings.register_profile("sphynx", deadline=None, derandomize=True)
 settings.register_profile("explore", deadline=None)

@@ -14,7 +14,10 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 import sphynx
-from sphynx.zoo.shipped import model_names
+from sphynx.data.catalogue import CATALOGUE
+from sphynx.data.sample_pictures import sample_photographs
+from sphynx.space.published_cells import GENOTYPES
+from sphynx.zoo.shipped import load_card, model_names
 
 ROOT = Path(__file__).parents[1]
 BUILT = {".pyc", ".so", ".dylib", ".pyd"}  # made on this machine, or by the wheel's own build
@@ -86,6 +89,20 @@ def test_an_image_is_made_from_the_sources_of_the_wheel_alone() -> None:
         *("CMakeLists.txt", "core", "deploy/requirements.txt", "pyproject.toml"),
         *(project["project"]["readme"], *project["project"]["license-files"], package.partition("/")[0]),
     }
+
+
+def test_what_others_made_is_credited() -> None:
+    """Both distributions carry the licence and the notice; each card says on what terms its data were published."""
+    notice = (ROOT / "NOTICE").read_text()
+    photographs = [path.stem for path in sample_photographs()]
+    for folder in (ROOT, ROOT / "models"):
+        assert settings(folder)["project"]["license-files"] == ["LICENSE", "NOTICE"]
+        assert (folder / "LICENSE").read_text() == (ROOT / "LICENSE").read_text()
+        assert (folder / "NOTICE").read_text() == notice
+    assert all(re.search(rf"\b{name}\b", notice) for name in (*GENOTYPES, *photographs))
+    for name in model_names():
+        card = load_card(name)
+        assert card["terms"] == CATALOGUE[card["data"]["name"]].terms
 
 
 def test_a_bill_of_materials_names_all_that_a_server_installs() -> None:

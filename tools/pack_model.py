@@ -18,6 +18,7 @@ from typing import Annotated, Any
 
 import typer
 
+from sphynx.data.catalogue import CATALOGUE
 from sphynx.errors import InputError
 from sphynx.network.build import AnyNetwork
 from sphynx.network.model import NORMALISATION, count_parameters, load_model, load_normalisation, save_model
@@ -82,6 +83,13 @@ def _card(run: Path, name: str, network: AnyNetwork, evaluation: Mapping[str, An
         read_object(run / file) for file in ("result.json", CONFIGURATION, "environment.json")
     )
     summary = _summary_of_seeds(run)
+    commit = environment.get("commit")
+    if not commit or str(commit).endswith("-dirty"):
+        raise InputError(
+            f"its code is not that of a commit, but of {commit}" if commit else "its code has no commit",
+            where=str(run),
+            remedy="Commit, then train again; set SPHYNX_COMMIT where the sources are a copy without their history.",
+        )
     try:
         return {
             "format": FORMAT,
@@ -95,6 +103,7 @@ def _card(run: Path, name: str, network: AnyNetwork, evaluation: Mapping[str, An
             "relus": network.design.account.total.relus,
             "parameters": count_parameters(network),
             "data": config["data"],
+            "terms": _terms(config["data"]["name"]),
             "recipe": config["recipe"],
             "teacher": config["teacher"],
             "minutes": result["minutes"],
@@ -107,6 +116,11 @@ def _card(run: Path, name: str, network: AnyNetwork, evaluation: Mapping[str, An
         raise InputError(
             f"the run's files do not say {error}", where=str(run), remedy="Give the folder of one finished training."
         ) from None
+
+
+def _terms(data: str) -> str:
+    """Say what the publishers of the data allow: whoever passes the weights on has to know."""
+    return CATALOGUE[data].terms if data in CATALOGUE else "not known: ask whoever made the data"
 
 
 def _summary_of_seeds(run: Path) -> dict[str, Any] | None:

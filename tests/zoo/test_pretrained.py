@@ -35,6 +35,12 @@ def packed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     return out / "seed-1", out / "models"
 
 
+def _say_commit(run: Path, commit: str | None) -> None:
+    """Write another commit into a run's record."""
+    file = run / "environment.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "commit": commit}))
+
+
 def test_a_packed_model_is_the_trained_one_to_eight_bits(packed: tuple[Path, Path]) -> None:
     run, models = packed
     ours, theirs = load_named("stripes", models).module, load_model(run)
@@ -59,6 +65,7 @@ def test_the_card_says_what_the_run_wrote(packed: tuple[Path, Path]) -> None:
     assert card["relus"] == observe(load_named("stripes", models).module, DESIGN.image).relus
     assert card["parameters"] == result["parameters"]
     assert len(card["provenance"]["source_sha256"]) == 16 and card["evaluation"] is None
+    assert card["terms"].startswith("not known")  # of stripes
     assert trained_on(models / "stripes") == trained_on(run) == DataSource("stripes")
 
 
@@ -87,6 +94,11 @@ def test_packing_refuses(packed: tuple[Path, Path]) -> None:
         pack(run, "../stripes", models)
     with pytest.raises(InputError, match=r"no trained model|cannot be read"):
         pack(run.parent, "both-seeds", models)  # a summary, not a run
+    for commit, fault in ((None, "has no commit"), ("0123456789ab-dirty", "but of 0123456789ab-dirty")):
+        _say_commit(run, commit)
+        with pytest.raises(InputError, match=fault):
+            pack(run, "unknown-code", models)
+    _say_commit(run, "0123456789ab")
     assert model_names(models) == ["stripes"]
 
 

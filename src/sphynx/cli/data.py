@@ -33,17 +33,18 @@ def list_data(as_json: Json = False) -> None:
     """
     from sphynx.data.catalogue import CATALOGUE, data_home
 
-    rows = [("digits", "scikit-learn's digits: 1,797 grey images of 8x8, 10 classes", True, "part of scikit-learn")]
+    digits = "scikit-learn's digits: 1,797 grey images of 8x8, 10 classes"
+    rows = [("digits", digits, True, "part of scikit-learn", "CC BY 4.0, E. Alpaydin and C. Kaynak, UCI")]
     for entry in CATALOGUE.values():
         path = data_home() / entry.opens
-        rows.append((entry.name, entry.description, path.exists(), str(path)))
+        rows.append((entry.name, entry.description, path.exists(), str(path), entry.terms))
     if as_json:
-        print_json([dict(zip(("name", "description", "here", "path"), row, strict=True)) for row in rows])
+        print_json([dict(zip(("name", "description", "here", "path", "terms"), row, strict=True)) for row in rows])
         return
     print_table(
         "Data sets",
         ["name", "what", "here", "where"],
-        ([name, what, "yes" if here else "no", where] for name, what, here, where in rows),
+        ([name, what, "yes" if here else "no", where] for name, what, here, where, _terms in rows),
         note="Any folder of class folders works too: give its path as --data.",
     )
 

@@ -85,6 +85,7 @@ def _rows(card: dict[str, Any]) -> list[list[str]]:
     rows += [
         ["test images", count(card["test_images"])],
         ["data", f"{data['name']}, {count(data['train'])} training images, {data['classes']} classes"],
+        ["terms of the data", card["terms"]],
         ["ReLUs", count(card["relus"])],
         ["parameters", count(card["parameters"])],
         ["seed", str(card["seed"])],

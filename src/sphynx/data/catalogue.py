@@ -35,8 +35,13 @@ class Entry:
     folder: str  # below the data home; the files are kept there
     files: tuple[RemoteFile, ...]
     opens: str  # what to open, below the data home
+    terms: str  # what its publishers allow, as far as they say; cards of networks trained on it repeat it
 
 
+_CIFAR = (
+    "published for research without a licence; cite Krizhevsky, Learning Multiple Layers of Features from Tiny Images, "
+    "2009; the photographs belong to their makers"
+)
 _FASHION = "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/"
 
 CATALOGUE = {
@@ -52,6 +57,7 @@ CATALOGUE = {
                 ),
             ),
             "cifar-10-python.tar.gz",
+            _CIFAR,
         ),
         Entry(
             "cifar100",
@@ -63,6 +69,7 @@ CATALOGUE = {
                 ),
             ),
             "cifar-100-python.tar.gz",
+            _CIFAR,
         ),
         Entry(
             "tiny-imagenet",
@@ -70,6 +77,8 @@ CATALOGUE = {
             ".",
             (RemoteFile("http://cs231n.stanford.edu/tiny-imagenet-200.zip", "90528d7ca1a48142e341f4ef8d21d0de"),),
             "tiny-imagenet-200",
+            "a part of ImageNet, whose terms allow non-commercial research and education alone; the photographs belong "
+            "to their makers. Whether such terms reach weights is not settled: use these for research",
         ),
         Entry(
             "fashion-mnist",
@@ -82,6 +91,7 @@ CATALOGUE = {
                 RemoteFile(_FASHION + "t10k-labels-idx1-ubyte.gz", "bb300cfdad3c16e7a12a480ee83cd310"),
             ),
             "fashion-mnist",
+            "MIT licence, Zalando SE",
         ),
     )
 }

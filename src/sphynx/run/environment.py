@@ -54,6 +54,8 @@ def source_hash() -> str:
 
 @cache
 def _commit() -> str | None:
+    if told := os.environ.get("SPHYNX_COMMIT"):  # where the sources were copied without their history
+        return told
     folder = Path(version.__file__).parent
     try:
         shown = subprocess.run(
