@@ -124,7 +124,7 @@ def _messages() -> list[bytes]:
     nonce = "0123456789abcdef" * 2
     messages: list[session.Message] = [
         session.Hello(session.SERVICE_VERSION, "ab"),
-        session.Welcome(session.SERVICE_VERSION, "ab", 10, (nonce, nonce), 3, 16),
+        session.Welcome(session.SERVICE_VERSION, "ab", 10, (nonce, nonce), 3, 16, "malicious-client", 42, 3),
         session.Prepare(3, "gc", 2, nonce),
         session.Go(nonce, 60.0),
         session.Stored((nonce, nonce)),

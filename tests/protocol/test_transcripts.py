@@ -1,5 +1,6 @@
-"""Nothing on the wire changes unseen: both backends, gates, offline and online, both directions, held against what this
-version of the wire has put there since it was made. On every path of the core, with one thread and with several."""
+"""Nothing on the wire changes unseen: both backends, gates, checked clients, offline and online, both directions, held
+against what this version of the wire has put there since it was made. On every path of the core, with one thread and
+with several."""
 
 from __future__ import annotations
 

@@ -12,16 +12,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tests.program.programs import gated_program, small_program
+from tests.program.programs import gated_program, public_program, small_program
 from tests.protocol.parties import run_parties
 
 from sphynx.core import Prg, random_bytes
 from sphynx.program.backends import Backend
 from sphynx.program.convolve import Array
 from sphynx.program.ir import Program
+from sphynx.program.weights import inside_groups, ungrouped
 from sphynx.protocol.channel import WIRE_VERSION, Channel
 from sphynx.protocol.inference import InferenceClient, InferenceServer
 from sphynx.protocol.linear import ServerModel
+from sphynx.protocol.verify.plan import CheckPlan
 
 KEPT = Path(__file__).parent / "wire" / f"{WIRE_VERSION}.json"
 IMAGES = 2
@@ -31,7 +33,9 @@ CASES: dict[str, tuple[Backend, Program]] = {
     "gmw": ("gmw", small_program(ring_bits=44)),
     "gates": ("gmw", gated_program()),
     "groups": ("gmw", small_program(ring_bits=44)),
+    "malicious-client": ("gc", public_program()),
 }
+CHECKS = {"malicious-client": CheckPlan(44, 4)}
 TOGETHER = {"groups": 5}  # bundles; otherwise one at a time
 Steps = dict[str, list[str]]  # direction -> "phase section: n messages, n bytes, hash"
 
@@ -73,16 +77,22 @@ def _weights(program: Program, prg: Prg) -> dict[str, Array]:
     def drawn(shape: tuple[int, ...]) -> Array:
         return np.frombuffer(random_bytes(prg, int(np.prod(shape))), np.int8).reshape(shape)
 
-    return {
+    made = {
         name: drawn(shape).astype(np.int64) if name.endswith("/bias") else np.maximum(drawn(shape), -127)
         for name, shape in program.weight_shapes.items()
     }
+    for step in program.linears:
+        for number, term in enumerate(step.terms):
+            name = step.weight_name(number)
+            made[name] = ungrouped(inside_groups(made[name], term.groups), term.groups)
+    return made
 
 
 def transcript(case: str, threads: int) -> Steps:
     """Set-up, two bundles or groups, and the inference that spends the last one."""
     (backend, program), prg = CASES[case], Prg.fixed_seed_for_tests(b"weights, pixels.")
-    model = ServerModel(program, _weights(program, prg), threads=threads)
+    check = CHECKS.get(case)
+    model = ServerModel(program, _weights(program, prg), threads=threads, check=check)
     pixels = np.frombuffer(random_bytes(prg, IMAGES * program.image.size), np.uint8).reshape(IMAGES, *program.image)
     served, asked, ids = _Ear(), _Ear(), [bytes(16)] * TOGETHER.get(case, 1)
 
@@ -94,7 +104,7 @@ def transcript(case: str, threads: int) -> Steps:
     def client(channel: Channel) -> None:
         asked.listen(channel)
         seed = Prg.fixed_seed_for_tests(b"the client's one")
-        party = InferenceClient(program, channel, seed, threads=threads)
+        party = InferenceClient(program, channel, seed, threads=threads, check=check)
         party.infer([party.prepare_group(ids, backend, IMAGES)[-1] for _ in range(2)][1], pixels)
 
     run_parties(server, client)

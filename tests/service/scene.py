@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from PIL import Image
@@ -37,12 +38,12 @@ class Scene:
         return infer(self.server, self.authority / "alice", *arguments, "--state", self.client_state, fault=fault)
 
     def client(
-        self, name: str = "alice", *, keys: Path | None = None, program: str = "", timeout_s: float = 30.0
+        self, name: str = "alice", *, keys: Path | None = None, program: str = "", timeout_s: float = 30.0, **more: Any
     ) -> Client:
         """In this process, with bundles of its own."""
         state = self.client_state if name == "alice" else self.client_state.with_name(name)
         where = {"keys": keys or self.authority / name, "state": state, "timeout_s": timeout_s, "program": program}
-        return Client("127.0.0.1", self.server.port, **where)  # type: ignore[arg-type]
+        return Client("127.0.0.1", self.server.port, **where, **more)  # type: ignore[arg-type]
 
     def check_inference(self) -> None:
         with self.client() as client:

@@ -1,11 +1,13 @@
-"""A client whose oblivious transfers are not consistent: what the server does with it and with its bundles."""
+"""A client whose oblivious transfers are not consistent: what the server does with it and with its bundles; strikes."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import signal
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 
 import pytest
 
@@ -31,20 +33,24 @@ def fail_a_check(scene: Scene, monkeypatch: pytest.MonkeyPatch, *, ready: int = 
     assert told.value.what == "the peer's extension of oblivious transfers is not consistent"
 
 
-def test_what_was_prepared_with_the_offset_is_burned(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Bundles of other connections, whose offsets are others, are not."""
+def test_all_that_the_client_has_ready_is_burned(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not another client's. A connection that is open ends at its next request, and a new one has a new offset."""
     scene.server.start()
-    with scene.client() as client:
-        client.prepare(1, backend="gmw")
-        (kept,) = client.ready
-    fail_a_check(scene, monkeypatch, ready=1)
-    with scene.client() as client:
-        assert [entry.bundle_id for entry in client.ready] == [kept.bundle_id]
-        client.prepare(1, backend="gc")  # with a new offset
-        for _ in range(2):
+    with scene.client("bob") as other:
+        other.prepare(1, backend="gc")
+        with scene.client() as client:
+            client.prepare(1, backend="gmw")
+            fail_a_check(scene, monkeypatch, ready=1)
+            with pytest.raises(PeerGaveUpError, match="another connection of this client failed a check"):
+                client.prepare(1, backend="gmw")
+        with scene.client() as client:
+            assert not client.ready
+            client.prepare(1, backend="gc")
             assert (client.infer(scene.pixels).integer_logits == scene.logits).all()
+        assert len(other.ready) == 1
+        assert (other.infer(scene.pixels).integer_logits == scene.logits).all()
     assert scene.server.stop() == 0
-    assert scene.states(scene.server.state).count("discarded") == 3
+    assert scene.states(scene.server.state).count("discarded") == 4
 
 
 @pytest.mark.parametrize("processes", ["1", "2"])
@@ -107,6 +113,34 @@ def test_servers_share_a_list(tmp_path: Path) -> None:
     other.check("bob")
     assert (tmp_path / "strikes").read_text() == 3 * '{"client": "alice", "at": 1.5, "why": "why"}\n'
     assert (tmp_path / "strikes").stat().st_mode & 0o777 == 0o600
+
+
+def test_verdicts_are_found_one_at_a_time(tmp_path: Path) -> None:
+    """Also by servers that share the file. After a strike of one, those of connections that began before are void."""
+    one, other = (Strikes(tmp_path / "strikes") for _ in range(2))
+    is_inside, may_go_on = Event(), Event()
+
+    def strike() -> None:
+        with one.judging("alice", known=0):
+            is_inside.set()
+            assert may_go_on.wait(30)
+            one.add("alice", "why")
+
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(strike)
+        assert is_inside.wait(30)
+        second = pool.submit(other.judging("alice", known=0).__enter__)
+        with pytest.raises(TimeoutError):
+            second.result(0.1)  # it waits for the first, whose verdict comes before its own
+        may_go_on.set()
+        first.result()
+        with pytest.raises(RefusedError, match="another connection of this client failed a check"):
+            second.result()
+    with other.judging("alice", known=1), pytest.raises(RefusedError), other.judging("alice", known=0):
+        pass  # a thread that is inside is not kept out by itself
+    (tmp_path / "strikes").unlink()
+    with pytest.raises(RefusedError, match="cannot be read"), one.judging("bob", known=0):
+        pass
 
 
 def test_a_line_that_was_cut_short_is_none_and_spoils_no_other(tmp_path: Path) -> None:

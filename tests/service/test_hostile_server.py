@@ -54,7 +54,7 @@ def answering(authority: Path, answer: Answer) -> Iterator[int]:
 
 def sending(raw: bytes) -> Answer:
     def answer(channel: Channel, over: threading.Event) -> None:
-        session.send(channel, Welcome(SERVICE_VERSION, "", len(raw), (), 0, 16))
+        session.send(channel, Welcome(SERVICE_VERSION, "", len(raw), (), 0, 16, "semi-honest"))
         channel.send(raw)
         over.wait()
 

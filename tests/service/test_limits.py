@@ -82,7 +82,9 @@ def test_no_more_bundles_for_a_client_than_the_server_can_name() -> None:
     with pytest.raises(InputError, match="bundles_per_client = 257: must be at most 256"):
         Limits(bundles_per_client=most.bundles_per_client + 1)
     ids = tuple(f"{number:032x}" for number in range(most.bundles_per_client))
-    welcome = session.Welcome(session.SERVICE_VERSION, "ab" * 32, 10, ids, session.MAX_BURNS - 1, len(ids))
+    welcome = session.Welcome(
+        session.SERVICE_VERSION, "ab" * 32, 10, ids, session.MAX_BURNS - 1, len(ids), "malicious-client", 48, 8
+    )
     text = json.dumps({"kind": "welcome", **asdict(welcome)}).encode()
     assert len(text) <= session.MAX_MESSAGE_BYTES and session.parse(text) == welcome
 

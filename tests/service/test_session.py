@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from sphynx.errors import ConnectionLostError
 from sphynx.protocol.channel import local_pair
+from sphynx.protocol.verify.plan import CheckPlan
 from sphynx.service import session
 from sphynx.service.session import Agree, Bye, Go, Hello, Infer, Message, Ping, Prepare, Stored, Welcome
 
@@ -20,7 +21,8 @@ ID = "0123456789abcdef" * 2
     "message",
     [
         Hello(1, "ab"),
-        Welcome(1, "ab", 10, (ID, ID), 3, 16),
+        Welcome(1, "ab", 10, (ID, ID), 3, 16, "semi-honest"),
+        Welcome(1, "ab", 10, (), 0, 16, "malicious-client", 42, 3),
         Prepare(3, "gc", 2, ID),
         Go(ID, 60.0),
         Stored((ID, ID)),
@@ -38,6 +40,17 @@ def test_messages_cross_the_channel(message: Message) -> None:
 
 def _message(**changes: object) -> bytes:
     return json.dumps({"kind": "prepare", "count": 1, "backend": "gc", "batch": 1, "nonce": ID, **changes}).encode()
+
+
+def _welcome(**changes: object) -> bytes:
+    usual = {"service": 1, "program": "", "program_bytes": 9, "ready": [], "burned": 0, "most": 1}
+    return json.dumps({"kind": "welcome", **usual, "security": "semi-honest", **changes}).encode()
+
+
+def test_a_welcome_says_how_clients_are_checked() -> None:
+    assert session.parse(_welcome()) == Welcome(1, "", 9, (), 0, 1, "semi-honest")
+    checked = session.parse(_welcome(security="malicious-client", ring_bits=42, functionals=3))
+    assert isinstance(checked, Welcome) and checked.check == CheckPlan(42, 3)
 
 
 @pytest.mark.parametrize(
@@ -72,9 +85,14 @@ def _message(**changes: object) -> bytes:
         b'{"kind": "ping", "up_bytes": -5, "down_bytes": 0}',
         b'{"kind": "agree", "lost": ["x"], "confirmed": 0}',
         b'{"kind": "agree", "lost": [], "confirmed": -1}',
-        b'{"kind": "welcome", "service": 1, "program": "", "program_bytes": 99999999999, "ready": [], "burned": 0, '
-        b'"most": 1}',
-        b'{"kind": "welcome", "service": 1, "program": "", "program_bytes": 9, "ready": [], "burned": 0, "most": 0}',
+        _welcome(program_bytes=99999999999),
+        _welcome(most=0),
+        _welcome(security="none"),
+        _welcome(security=None),
+        _welcome(ring_bits=42, functionals=3),
+        _welcome(security="malicious-client"),
+        _welcome(security="malicious-client", ring_bits=-42, functionals=3),
+        _welcome(security="malicious-client", ring_bits=42, functionals=10**9),
         b'{"kind": "stored", "bundles": ["x"]}',
         b'{"kind": "ping", "up_bytes": ' + b"9" * 10_000 + b', "down_bytes": 0}',
     ],
@@ -104,6 +122,7 @@ def test_a_message_that_is_too_long_or_out_of_place_ends_the_connection() -> Non
 
 
 def test_identifiers_depend_on_both_parties() -> None:
-    ids = {session.bundle_id("p", client, server, n) for client in "ab" for server in "ab" for n in range(2)}
-    assert len(ids) == 8 and {len(name) for name in ids} == {16}
+    pairs = [(client, server) for client in "ab" for server in "ab"]
+    ids = {session.bundle_id("p", check, *pair, n) for check in ("", "c") for pair in pairs for n in range(2)}
+    assert len(ids) == 16 and {len(name) for name in ids} == {16}
     assert len({session.new_nonce() for _ in range(100)}) == 100

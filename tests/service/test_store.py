@@ -289,6 +289,24 @@ def test_other_weights_wait_until_nobody_uses_the_folder(tmp_path: Path) -> None
         assert not store.ready()
 
 
+def test_weights_are_not_served_again_with_less_security(tmp_path: Path) -> None:
+    """Bundles made otherwise are discarded; who trusts clients needs another folder, or other weights."""
+    with Store(tmp_path, quota_bytes=QUOTA, weights_hash="a") as store:
+        put(store, some_entry())
+        with pytest.raises(InputError, match="another security"):
+            Store(tmp_path, quota_bytes=QUOTA, weights_hash="a", check_plan="strict")
+    for check_plan in ("strict", "stricter"):
+        with Store(tmp_path, quota_bytes=QUOTA, weights_hash="a", check_plan=check_plan) as store:
+            assert not store.ready()
+            put(store, some_entry())
+    with pytest.raises(InputError, match="any client could read them"):
+        Store(tmp_path, quota_bytes=QUOTA, weights_hash="a")
+    with Store(tmp_path, quota_bytes=QUOTA, weights_hash="a", check_plan="stricter") as store:
+        assert len(store.ready()) == 1
+    with Store(tmp_path, quota_bytes=QUOTA, weights_hash="b") as store:
+        assert not store.ready()
+
+
 def test_an_unusable_ledger_does_not_keep_the_folder_locked(tmp_path: Path) -> None:
     makers: tuple[Callable[[Path], object], ...] = (Path.mkdir, lambda path: path.write_bytes(b"not a data base" * 100))
     for make in makers:

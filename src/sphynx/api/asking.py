@@ -73,6 +73,7 @@ class Client:
             keys=keys,
             state=None if settings.state is None else Path(settings.state),
             program=settings.program_hash,
+            security=settings.security,
             timeout_s=settings.timeout_s,
             trust_state=settings.trust_state,
             warn=settings.warn,

@@ -24,7 +24,7 @@ from sphynx.protocol.bundle import ID_BYTES
 from sphynx.protocol.channel import Channel, local_pair
 from sphynx.protocol.inference import InferenceClient, InferenceServer
 from sphynx.protocol.linear import ServerModel
-from sphynx.protocol.verify.plan import plan_check
+from sphynx.protocol.verify.plan import plan_security
 from sphynx.service.prediction import Prediction, names_of_classes, ranked, real_logits
 
 TIMEOUT_S = 600.0  # a large layer on a slow machine
@@ -43,7 +43,7 @@ def ask_privately(
     server_end, client_end = local_pair(timeout_s=TIMEOUT_S)
     identifiers = [os.urandom(ID_BYTES) for _ in images]
     with ThreadPoolExecutor(1, "sphynx-server") as pool:
-        check = plan_check(program, weights) if security == "malicious-client" else None
+        check = plan_security(security, program, weights)
         model = ServerModel(program, dict(weights), memory_bytes=weight_memory_bytes, check=check)
         served = pool.submit(_serve, model, server_end, identifiers, backend)
         try:

@@ -25,7 +25,7 @@ secrets come from a new generator, which the operating system seeds; a given one
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -62,7 +62,7 @@ from sphynx.protocol.linear import (
     ring_mask,
     upload_masks,
 )
-from sphynx.protocol.linear_plan import plan_images, plan_program
+from sphynx.protocol.linear_plan import plan_group, plan_images, plan_program
 from sphynx.protocol.message_sizes import check_messages
 from sphynx.protocol.ots import (
     ClientOts,
@@ -74,7 +74,7 @@ from sphynx.protocol.ots import (
 )
 from sphynx.protocol.relu import Arrays
 from sphynx.protocol.verify import parties
-from sphynx.protocol.verify.parties import CheckedServer
+from sphynx.protocol.verify.parties import CheckedServer, Judging
 from sphynx.protocol.verify.plan import CheckPlan
 from sphynx.threads import Helper
 
@@ -84,10 +84,15 @@ MASKED_PICTURE = Section("online", INPUT)  # in it the client sends the one mess
 class InferenceServer:
     """One connection's server side. `prepare` and `infer` answer the client's calls of the same name."""
 
-    def __init__(self, model: ServerModel, channel: Channel, prg: Prg | None = None) -> None:
+    def __init__(
+        self, model: ServerModel, channel: Channel, prg: Prg | None = None, *, judging: Judging = nullcontext
+    ) -> None:
+        """Every verdict on a client that need not be trusted is found inside `judging`, before it has an effect."""
         self._model, self._channel, self._prg = model, channel, prg
         self._session: tuple[rlwe.LinearServer, ServerOts] | None = None
-        self._checked = CheckedServer(model.program, model.weights, model.check) if model.check else None
+        self._checked: CheckedServer | None = None
+        if model.check:
+            self._checked = CheckedServer(model.program, model.weights, model.check, judging)
         self._has_refused = False
 
     def prepare(self, bundle_id: bytes, backend: Backend, batch: int = 1) -> Bundle:
@@ -253,6 +258,10 @@ class InferenceClient:
             bundle.arrays.update(_name_materials(materials))
             bundles.append(bundle)
         return bundles
+
+    def most_together(self, batch: int) -> int:
+        """Count the bundles that make a group: as many as have images for one ciphertext."""
+        return max(1, plan_group(self._offline).images // batch)
 
     def infer(self, bundle: Bundle, pixels: NDArray[np.uint8]) -> NDArray[np.int64]:
         """uint8 (batch, channels, height, width) to the integer logits, (batch, classes)."""

@@ -26,6 +26,7 @@ from sphynx.program.convolve import Array
 from sphynx.program.ir import Program
 from sphynx.program.weights import content_hash
 from sphynx.protocol.linear import ServerModel
+from sphynx.protocol.verify.plan import CheckPlan
 
 MAGIC = b"sphynxpw"
 HEADER = struct.Struct("<8s32sQ16x")  # 64 bytes: the values begin at a cache line
@@ -58,8 +59,10 @@ def read_shared(
     *,
     threads: int = 0,
     memory_bytes: int | None = None,
+    check: CheckPlan | None = None,
 ) -> ServerModel:
-    """A model whose prepared weights are those of the memfd, not copies; it has as much memory for them."""
+    """A model whose prepared weights are those of the memfd, not copies; it has as much memory for them, and checks
+    clients in the same way."""
     if fcntl.fcntl(descriptor, fcntl.F_GET_SEALS) & _SEALS != _SEALS:
         raise _unusable("it can still be changed")
     # Private, because Linux before 6.7 refuses shared mappings of what is sealed. Nobody writes: the pages stay shared.
@@ -68,7 +71,9 @@ def read_shared(
     if magic != MAGIC or len(memory) != HEADER.size + 4 * count:
         raise _unusable("it has another format")
     values: NDArray[np.int32] = np.frombuffer(memory, np.int32, count, HEADER.size)
-    model = ServerModel(program, weights, threads=threads, prepared_values=values, memory_bytes=memory_bytes)
+    model = ServerModel(
+        program, weights, threads=threads, prepared_values=values, memory_bytes=memory_bytes, check=check
+    )
     if key != _key(model, weights):
         raise _unusable("it was made from other weights, or for another kind of CPU")
     return model
@@ -76,7 +81,8 @@ def read_shared(
 
 def _key(model: ServerModel, weights: Mapping[str, Array]) -> bytes:
     params = model.plan.params
-    parts = [content_hash(weights), model.program.content_hash, params.n, params.ring_bits, params.primes, rlwe.path()]
+    parts = [content_hash(weights), model.program.content_hash, params.n, params.ring_bits, params.primes]
+    parts += [str(model.check or ""), rlwe.path()]
     return hashlib.sha256(json.dumps(parts).encode()).digest()
 
 

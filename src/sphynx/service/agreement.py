@@ -15,12 +15,15 @@ from __future__ import annotations
 
 import json
 import logging
+from dataclasses import dataclass
 
 from sphynx.errors import ConnectionLostError, PeerGaveUpError, SphynxError
 from sphynx.program.files import HASH, HASH_DIGITS
 from sphynx.program.ir import Program
 from sphynx.program.parse import program_from_json
+from sphynx.program.security import Security, offers
 from sphynx.protocol.channel import Channel
+from sphynx.protocol.verify.plan import CheckPlan, require_strict
 from sphynx.service import session
 from sphynx.service.session import SERVICE_VERSION, Agree, Hello, Welcome
 from sphynx.service.store import Store
@@ -28,10 +31,20 @@ from sphynx.service.store import Store
 _log = logging.getLogger(__name__)
 
 
-def agree(channel: Channel, store: Store, *, server: str, where: str, wanted: str) -> tuple[Program, int]:
-    """Agree on a program with the server that has this certificate, at this place. `wanted` is the program's hash,
-    its first digits, or "" for any; bundles are bound to the whole hash in any case. Also return how many bundles the
-    server lets a client keep ready."""
+@dataclass(frozen=True)
+class Agreement:
+    program: Program
+    most_ready: int  # bundles that the server lets a client keep
+    security: Security  # as the server offers it
+    check: CheckPlan | None
+
+
+def agree(
+    channel: Channel, store: Store, *, server: str, where: str, wanted: str, demanded: Security = "semi-honest"
+) -> Agreement:
+    """Agree on a program and how clients are checked with the server that has this certificate, at this place. `wanted`
+    is the program's hash, its first digits, or "" for any; bundles are bound to the whole hash in any case. A server
+    that offers less than the security `demanded` is refused."""
     held, confirmed = store.ready(owner=server), store.ledger.confirmed(server)
     session.send(channel, Hello(SERVICE_VERSION, wanted if len(wanted) == HASH_DIGITS else ""))
     welcome = session.expect(channel, Welcome)
@@ -43,6 +56,14 @@ def agree(channel: Channel, store: Store, *, server: str, where: str, wanted: st
     if not program.content_hash.startswith(wanted):
         what, remedy = session.other_program(program.content_hash)
         raise PeerGaveUpError(what, where=where, remedy=remedy)
+    if not offers(welcome.security, demanded):
+        raise PeerGaveUpError(
+            f"this server offers the security {welcome.security}, less than {demanded}",
+            where=where,
+            remedy="Ask another server, or leave `security` out: it protects the server's weights, not the image.",
+        )
+    if welcome.check is not None:
+        require_strict(welcome.check, program, where=where)
     ours, theirs = program.content_hash, set(welcome.ready)
     if store.ledger.burned(server, ours) < welcome.burned:
         count = store.fall_in(owner=server, program=ours, burned=welcome.burned)
@@ -61,7 +82,7 @@ def agree(channel: Channel, store: Store, *, server: str, where: str, wanted: st
             store.discard(entry.bundle_id)
     alive = {bundle_id.hex() for bundle_id in store.alive(map(bytes.fromhex, theirs))}
     session.send(channel, Agree(tuple(sorted(theirs - alive)), confirmed.get(ours, 0)))
-    return program, welcome.most
+    return Agreement(program, welcome.most, welcome.security, welcome.check)
 
 
 def _read_program(raw: bytes) -> Program:

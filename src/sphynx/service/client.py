@@ -40,10 +40,11 @@ from sphynx.errors import (
 from sphynx.program.backends import Backend, BackendChoice
 from sphynx.program.cost.link import Link
 from sphynx.program.interpret import require_images
+from sphynx.program.ir import Program
+from sphynx.program.security import Security, backends_of, require_mode
 from sphynx.protocol.bundle import Bundle
 from sphynx.protocol.channel import Channel, Observer
 from sphynx.protocol.inference import InferenceClient
-from sphynx.protocol.linear_plan import plan_group
 from sphynx.service import session
 from sphynx.service.agreement import agree
 from sphynx.service.credentials import ClientKeys
@@ -69,6 +70,7 @@ class Client:
         keys: Path,
         state: Path | None = None,
         program: str = "",
+        security: Security = "semi-honest",
         timeout_s: float = 120.0,
         connect_s: float = 10.0,
         address: str = "",
@@ -78,13 +80,15 @@ class Client:
         warn: Callable[[str], None] = warnings.warn,
         observer: Observer | None = None,
     ) -> None:
-        """`program` insists on a program by its hash, or by the first digits of it. `address` is the one to use of a
+        """`program` insists on a program by its hash, or by the first digits of it, `security` on a server that offers
+        it, or more. `address` is the one to use of a
         host that has several. `trust_state` keeps bundles although the folder looks restored. `link` emulates a slower
         one, for benchmarks. `warn` hears of an old list of revoked keys. `observer` watches this end of the channel."""
         self._host, self._port, self._keys = host, port, keys
         self._state, self._quota_bytes, self._trust_state = state or keys / STATE, quota_bytes, trust_state
         self._where = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-        self._wanted, self._timeout_s, self._link = program, timeout_s, link
+        self._wanted, self._demanded = program, security
+        self._timeout_s, self._link = timeout_s, link
         self._connect_s = min(connect_s, timeout_s)
         self._address, self._observer = address or host, observer
         self._warn, self._open = warn, ExitStack()
@@ -106,12 +110,31 @@ class Client:
             )
             keys.warn_if_older(SeenNumbers(self._state / SEEN))
             self._server = stream.peer.fingerprint
-            self.program, self.most_ready = agree(
-                self._channel, self._store, server=self._server, where=self._where, wanted=self._wanted
+            self._agreement = agree(
+                self._channel,
+                self._store,
+                server=self._server,
+                where=self._where,
+                wanted=self._wanted,
+                demanded=self._demanded,
             )
-            self._party = InferenceClient(self.program, self._channel)
+            self._party = InferenceClient(self.program, self._channel, check=self._agreement.check)
             self._open = opening.pop_all()
         return self
+
+    @property
+    def program(self) -> Program:
+        return self._agreement.program
+
+    @property
+    def most_ready(self) -> int:
+        """How many bundles the server lets a client keep."""
+        return self._agreement.most_ready
+
+    @property
+    def security(self) -> Security:
+        """How far the server need not trust its clients."""
+        return self._agreement.security
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if os.getpid() != self._process:
@@ -168,7 +191,7 @@ class Client:
     def refill_count(self, pool: int) -> int:
         """Say how many bundles for one image to prepare at once where at least `pool` shall always be ready: a group,
         if that is not much more than the pool and the server lets it be kept; else one."""
-        group = self._most_together(1)
+        group = self._party.most_together(1)
         room = self.most_ready - len(self.ready)
         return min(group, room) if 2 * min(pool, room) >= group else 1
 
@@ -286,17 +309,17 @@ class Client:
         keep: bool = False,
         ahead: bool = False,
     ) -> Backend:
-        backend: Backend = choose_backend(self.program, self.measure_link(), batch) if choice == "auto" else choice
-        program = self.program.content_hash
+        backend, program = self._choose(choice, batch), self.program.content_hash
+        check = str(self._agreement.check or "")
         self._store.check_room(count, owner=self._server, program=program, backend=backend, batch=batch)
         nonce = session.new_nonce()
-        most = self._most_together(batch)
+        most = self._party.most_together(batch)
         size = most if 2 * count >= most else 1  # fewer go through the maps one by one, and are ready one by one
         with self._request():
-            session.send(self._channel, Prepare(count, backend, batch, nonce, size, ahead))
+            session.send(self._channel, Prepare(count, backend, batch, nonce, size, ahead, check))
             go = self._await_grant(count)
             for group in session.groups(count, size):
-                ids = [session.bundle_id(program, nonce, go.nonce, number) for number in group]
+                ids = [session.bundle_id(program, check, nonce, go.nonce, number) for number in group]
                 expires_at = time.time() + go.lifetime_s - EXPIRY_MARGIN_S
                 entries = [Entry(bundle_id, self._server, program, backend, batch, expires_at) for bundle_id in ids]
                 self._prepare_group(entries, backend, keep=keep)
@@ -304,9 +327,12 @@ class Client:
                     done(number + 1)
         return backend
 
-    def _most_together(self, batch: int) -> int:
-        """How many bundles make a group: as many as have images for one ciphertext."""
-        return max(1, plan_group(self.program).images // batch)
+    def _choose(self, choice: BackendChoice, batch: int) -> Backend:
+        if choice != "auto":
+            require_mode(self.security, choice, where=f"`backend={choice}` at {self._where}")
+            return choice
+        offered = backends_of(self.security)
+        return offered[0] if len(offered) == 1 else choose_backend(self.program, self.measure_link(), batch)
 
     def _await_grant(self, count: int) -> Go:
         """A refusal comes with the server's reason, mostly that these would be too many."""

@@ -3,8 +3,8 @@
 A request that may not be granted ends the conversation with the reason; so does anything malformed. Bundles belong to
 the certificate that prepared them and to the program. A bundle is burned before the first online byte is read or sent.
 Before every request and every bundle the client's certificate is judged again: it may have been revoked meanwhile.
-A client that fails a check of its oblivious transfers gets a strike (`strikes.py`) and loses the connection; what was
-prepared on it is burned. What is prepared ahead gives way to everything else that this process does (`yielding.py`).
+A client that fails a check loses its standing (`standing.py`), the connection, and all bundles that it has ready.
+What is prepared ahead gives way to everything else that this process does (`yielding.py`).
 """
 
 from __future__ import annotations
@@ -12,17 +12,19 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from sphynx.errors import InconsistentOtError, RefusedError
+from sphynx.errors import BundleRefusedError, RefusedError
 from sphynx.program.files import HASH
+from sphynx.program.security import MODES, Security
 from sphynx.protocol.bundle import Bundle
 from sphynx.protocol.channel import Channel
 from sphynx.protocol.inference import InferenceServer
 from sphynx.protocol.linear import ServerModel
 from sphynx.protocol.linear_plan import plan_group
+from sphynx.protocol.verify.plan import CheckPlan
 from sphynx.service import session
 from sphynx.service.admission import Admission
 from sphynx.service.credentials import FreshKeys
@@ -30,6 +32,7 @@ from sphynx.service.events import EventLog
 from sphynx.service.ledger import Entry
 from sphynx.service.monitor import Metrics
 from sphynx.service.session import SERVICE_VERSION, Agree, Bye, Go, Hello, Infer, Ping, Prepare, Stored, Welcome
+from sphynx.service.standing import Standing
 from sphynx.service.store import Store
 from sphynx.service.strikes import Strikes
 from sphynx.service.tls import Peer, TlsStream
@@ -57,8 +60,11 @@ class Conversation:
         self.channel = Channel(stream)
         self._stream, self._service = stream, service
         self._program = service.model.program
-        self._party = InferenceServer(service.model, self.channel)
-        self._made_here: list[bytes] = []  # bundles, all with one offset
+        self._check = str(service.model.check or "")
+        self._security: Security = "malicious-client" if service.model.check else "semi-honest"
+        program = self._program.content_hash
+        self._standing = Standing(self.peer, program, service.store, service.strikes, service.events)
+        self._party = InferenceServer(service.model, self.channel, judging=self._standing.judging)
         self._idle_lock = threading.Lock()
         self._is_idle = False  # waiting for a request
 
@@ -114,7 +120,7 @@ class Conversation:
                 self._is_idle = False
 
     def _check_client(self) -> None:
-        self._service.strikes.check(self.peer.name)
+        self._standing.check()
         revoked = self._service.keys.is_revoked(self.peer.serial)
         if self._service.keys.is_list_overdue():
             raise RefusedError(
@@ -143,11 +149,14 @@ class Conversation:
         ready = tuple(entry.bundle_id.hex() for entry in self._ready())[: session.MAX_IDS]
         burned = self._service.store.ledger.burned(self.peer.fingerprint, ours)
         most = self._service.admission.limits.bundles_per_client
-        session.send(self.channel, Welcome(SERVICE_VERSION, ours, len(text), ready, burned, most))
+        plan = self._service.model.check or CheckPlan(0, 0)
+        offered = (self._security, plan.ring_bits, plan.functionals)
+        session.send(self.channel, Welcome(SERVICE_VERSION, ours, len(text), ready, burned, most, *offered))
         self.channel.send(text)
 
     def _prepare(self, request: Prepare) -> None:
         service, limits, program = self._service, self._service.admission.limits, self._program.content_hash
+        self._check_mode(request)
         if request.batch > limits.batch:
             raise RefusedError(
                 f"a batch has at most {limits.batch} images", where="prepare", remedy="Prepare a smaller batch."
@@ -158,7 +167,7 @@ class Conversation:
                 where="prepare",
                 remedy="Use some first, or ask for fewer; the server's `bundles_per_client` sets the limit.",
             )
-        most_together = max(1, plan_group(self._program).images // request.batch)
+        most_together = max(1, plan_group(service.model.offline).images // request.batch)
         if request.group > most_together:
             raise RefusedError(
                 f"at most {most_together} bundles of {request.batch} images are prepared as a group",
@@ -178,7 +187,7 @@ class Conversation:
         nonce = session.new_nonce()
         session.send(self.channel, Go(nonce, limits.bundle_lifetime_s))
         for group in session.groups(request.count, request.group):
-            ids = [session.bundle_id(program, request.nonce, nonce, number) for number in group]
+            ids = [session.bundle_id(program, self._check, request.nonce, nonce, number) for number in group]
             expires_at = time.time() + limits.bundle_lifetime_s
             entries = [Entry(bundle_id, owner, program, backend, batch, expires_at) for bundle_id in ids]
             with self._place_for(request), self._stream.ending_within(len(ids) * limits.work_s):
@@ -187,6 +196,11 @@ class Conversation:
             each_bytes = self.channel.record.total().bytes // len(ids)
             each_s = took_s / len(ids)
             service.store.put(*bundles, owner=owner, offline_seconds=each_s, offline_bytes=each_bytes)
+            try:
+                self._standing.check()
+            except RefusedError:
+                service.store.discard(*ids)
+                raise
             session.send(self.channel, Stored(tuple(bundle_id.hex() for bundle_id in ids)))
             service.metrics.add("bundles_prepared_total", len(ids), backend=backend)
             service.metrics.add("offline_seconds_total", took_s)
@@ -214,22 +228,26 @@ class Conversation:
         start_s = time.monotonic()
         try:
             bundles = self._party.prepare_group(ids, request.backend, request.batch)
-        except InconsistentOtError as error:
-            self._strike(ids, error)
-            raise
-        except BaseException:
+        except BaseException as error:
+            self._standing.note(error)
             self._service.store.discard(*ids)
             raise
-        self._made_here += ids
         return bundles, time.monotonic() - start_s
 
-    def _strike(self, begun: Sequence[bytes], error: InconsistentOtError) -> None:
-        """Before the client can see anything. It may know something of the offset: nothing made with it is used."""
-        try:
-            strikes = self._service.strikes.add(self.peer.name, error.what)
-        finally:
-            self._service.store.discard(*begun, *self._made_here)
-        self._service.events.write("strike", client=self.peer.name, why=error.what, strikes=strikes)
+    def _check_mode(self, request: Prepare) -> None:
+        """Before anything is computed: what an honest client gets wrong is told, and is not a strike."""
+        if request.check != self._check:
+            raise RefusedError(
+                f"this server's security is {self._security}, and the client prepares for another",
+                where="prepare",
+                remedy="Connect again: the server says how clients are checked.",
+            )
+        if refusal := MODES[self._security, request.backend]:
+            raise RefusedError(
+                f"this server's security is {self._security}: {refusal}",
+                where="prepare",
+                remedy="Choose the backend gc, or auto.",
+            )
 
     def _infer(self, bundle_id: bytes, number: int) -> None:
         service, limits = self._service, self._service.admission.limits
@@ -246,11 +264,16 @@ class Conversation:
                 hourly=limits.images_per_hour,
                 number=number,
             )
+            if bundle.check_plan != self._check:
+                raise BundleRefusedError(
+                    "it was made with another security", where="infer", remedy="Prepare a new bundle."
+                )
             self.channel.take_record()
             start_s = time.monotonic()
             try:
                 self._party.infer(bundle)
-            except BaseException:
+            except BaseException as error:
+                self._standing.note(error)
                 service.metrics.add("inferences_total", backend=bundle.backend, result="failed")
                 raise
             finally:

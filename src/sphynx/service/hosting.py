@@ -20,6 +20,7 @@ from sphynx.program.ir import Program
 from sphynx.program.weights import content_hash
 from sphynx.protocol.linear import ServerModel
 from sphynx.protocol.shared_weights import write_shared
+from sphynx.protocol.verify.plan import CheckPlan, plan_security
 from sphynx.service.admission import Admission
 from sphynx.service.credentials import FreshKeys, check_server_keys
 from sphynx.service.events import EventLog
@@ -74,7 +75,8 @@ def open_server(
     """
     keys, state, limits = Path(settings.keys), settings.state_folder, settings.limits
     check_server_keys(keys)
-    model = ServerModel(program, dict(weights), memory_bytes=limits.weight_memory_bytes)
+    check = plan_security(settings.security, program, weights)
+    model = ServerModel(program, dict(weights), memory_bytes=limits.weight_memory_bytes, check=check)
     with ExitStack() as opened:
         store = opened.enter_context(
             Store(
@@ -82,6 +84,7 @@ def open_server(
                 quota_bytes=limits.quota_bytes,
                 memory_bytes=limits.memory_bytes if settings.processes == 1 else 0,
                 weights_hash=content_hash(weights),
+                check_plan=str(check or ""),
                 shared=True,
                 trust=settings.trust_state,
                 tell=lambda why: events.write("discarded", why=why),
@@ -111,7 +114,7 @@ def open_server(
             opened.callback(os.close, shared)
             del model  # the workers read the shared weights
             fresh = FreshKeys(keys, seen, lambda why: events.write("revocation_list", why=why))
-            order = _order_workers(settings, compiled, shared)
+            order = _order_workers(settings, compiled, shared, check)
             server = Fleet(order, settings.processes, store, listener, fresh, events)
             opened.callback(server.close)
             server.start()
@@ -130,12 +133,15 @@ def open_server(
             **told,
             program=program.content_hash,
             name=name or program.name,
+            security=settings.security,
             bundles=len(store.ready()),
         )
         yield hosted
 
 
-def _order_workers(settings: ServerSettings, compiled: Path | None, shared: int) -> WorkerOrder:
+def _order_workers(
+    settings: ServerSettings, compiled: Path | None, shared: int, check: CheckPlan | None
+) -> WorkerOrder:
     if compiled is None:
         raise InputError(
             "several processes can only serve a compiled folder",
@@ -143,7 +149,7 @@ def _order_workers(settings: ServerSettings, compiled: Path | None, shared: int)
             remedy="Save the program, and serve the folder that it was saved to.",
         )
     cores = max(1, available_cores() // settings.processes)
-    return WorkerOrder(compiled, replace(settings, log=None), shared, cores)
+    return WorkerOrder(compiled, replace(settings, log=None), shared, cores, check=check)
 
 
 def _stop_by_signal(server: Serves) -> None:

@@ -244,8 +244,10 @@ class Ledger:
             if state == "ready" or (state in ("reserved", "burned") and holder in holders and changed_at > since)
         } - self._given_up
 
-    def is_bound(self, weights_hash: str) -> bool:
-        return self._file.select("SELECT hash FROM weights") == [(weights_hash,)]
+    def bound(self) -> str | None:
+        """Return what `bind` was told, None before that."""
+        found = self._file.select("SELECT hash FROM weights")
+        return str(found[0][0]) if found else None
 
     def home(self) -> str:
         """The mark that `move_in` wrote, "" before that."""
@@ -270,9 +272,10 @@ class Ledger:
         waterline.raise_to(burns)
         self._waterline = waterline
 
-    def bind(self, weights_hash: str) -> None:
-        """A server's bundles hold shares of its weights: with other weights they would give wrong results unseen."""
-        if self.is_bound(weights_hash):
+    def bind(self, served: str) -> None:
+        """A server's bundles hold shares of its weights: with other weights they would give wrong results unseen, and
+        where clients are checked otherwise they would be no protection. `served` names both."""
+        if self.bound() == served:
             return
         with self._change() as base:
             base.execute(
@@ -280,7 +283,7 @@ class Ledger:
                 (self._clock(),),
             )
             base.execute("DELETE FROM weights")
-            base.execute("INSERT INTO weights VALUES (?)", (weights_hash,))
+            base.execute("INSERT INTO weights VALUES (?)", (served,))
 
     def clean(self) -> None:
         """Old spent rows go."""

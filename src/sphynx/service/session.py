@@ -1,10 +1,11 @@
 """Messages between client and server around the protocol: small JSON objects on the channel, client first.
 
-    Hello        which version, which program ("" = any)       -> Welcome, then program.json
+    Hello        which version, which program ("" = any)       -> Welcome with the security, then program.json
     Agree        bundles that the client no longer holds, and which burns the server must know (no answer)
     Prepare      how many bundles, which backend and batch,    -> Go, then for each group the offline phase and Stored
                  how many of them in a group, whether ahead:
-                 nobody waits for them
+                 nobody waits for them; the check as Welcome
+                 has it
     Infer        a bundle; the online phase follows at once        (no answer: a refusal is the channel's "gives up")
     Ping         up_bytes follow                               -> down_bytes, to measure the link
     Bye          the client is done
@@ -26,11 +27,13 @@ from sphynx.config import read_settings
 from sphynx.errors import ConnectionLostError, InputError
 from sphynx.program.backends import Backend
 from sphynx.program.files import short_hash
+from sphynx.program.security import Security
 from sphynx.protocol.bundle import ID_BYTES
 from sphynx.protocol.channel import Channel
+from sphynx.protocol.verify.plan import MAX_FUNCTIONALS, RINGS, CheckPlan
 from sphynx.service.settings import MAX_BUNDLES
 
-SERVICE_VERSION = 4
+SERVICE_VERSION = 5
 MAX_MESSAGE_BYTES = 1 << 14
 MAX_PROGRAM_BYTES = 1 << 24
 MAX_PING_BYTES = 1 << 20
@@ -53,10 +56,19 @@ class Welcome:
     ready: tuple[str, ...]  # the bundles that the server holds for this client
     burned: int  # the highest number of a bundle that it burned with this client
     most: int  # bundles that a client may keep ready
+    security: Security
+    ring_bits: int = 0  # of the check, where clients need not be trusted
+    functionals: int = 0
+
+    @property
+    def check(self) -> CheckPlan | None:
+        return CheckPlan(self.ring_bits, self.functionals) if self.security == "malicious-client" else None
 
     def faults(self) -> list[str]:
+        is_checked = self.ring_bits in RINGS and 0 < self.functionals <= MAX_FUNCTIONALS
+        is_clear = is_checked if self.check else self.ring_bits == self.functionals == 0
         is_sized = 0 < self.program_bytes <= MAX_PROGRAM_BYTES and 0 <= self.burned < MAX_BURNS and self.most > 0
-        return [] if is_sized and _are_ids(self.ready) else ["sizes"]
+        return [] if is_clear and is_sized and _are_ids(self.ready) else ["sizes"]
 
 
 @dataclass(frozen=True)
@@ -67,6 +79,7 @@ class Prepare:
     nonce: str
     group: int = 1  # bundles that are prepared at once, all or none; the last group may have fewer
     ahead: bool = False  # with what the server has to spare
+    check: str = ""  # how the client expects to be checked: a `CheckPlan`, or not
 
     def faults(self) -> list[str]:
         are_positive = self.count > 0 and self.batch > 0 and 0 < self.group <= MAX_IDS
@@ -158,9 +171,9 @@ def new_nonce() -> str:
     return os.urandom(NONCE_BYTES).hex()
 
 
-def bundle_id(program: str, client_nonce: str, server_nonce: str, number: int) -> bytes:
+def bundle_id(program: str, check: str, client_nonce: str, server_nonce: str, number: int) -> bytes:
     digest = hashlib.sha256(b"sphynx bundle\0")
-    for part in (program, client_nonce, server_nonce, str(number)):
+    for part in (program, check, client_nonce, server_nonce, str(number)):
         digest.update(part.encode() + b"\0")
     return digest.digest()[:ID_BYTES]
 

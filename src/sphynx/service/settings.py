@@ -15,6 +15,7 @@ from sphynx.errors import InputError
 from sphynx.program.backends import BACKEND_CHOICES, BackendChoice, check_backend
 from sphynx.program.cost.deployment import WEIGHT_MEMORY
 from sphynx.program.cost.link import Link, parse_link
+from sphynx.program.security import Security, check_security, require_mode
 from sphynx.record import Record
 from sphynx.service.proxy_header import ProxyNetworks, parse_networks
 from sphynx.service.strikes import FILE as STRIKES
@@ -118,6 +119,10 @@ class ServerSettings(Record):
         "File of clients that failed checks, which servers may share; three strikes close one out."
         " [default: strikes.jsonl beside the bundles]",
     )
+    security: Security = setting(
+        "semi-honest",
+        "malicious-client protects the weights from clients that change their software too; clients use gc then.",
+    )
     trust_state: bool = setting(False, TRUST_STATE)
     processes: int = setting(
         1, "Worker processes that share one port and the machine's cores.", least=1, most=256
@@ -125,7 +130,8 @@ class ServerSettings(Record):
     log: TextIO | None = setting(None, "Gets one JSON object a line; worker processes log on stderr.", flag=None)
 
     def __post_init__(self) -> None:
-        """Refuse an address, a link or networks that are not valid, before anything is opened."""
+        """Refuse an address, a link, networks or a security that are not valid, before anything is opened."""
+        check_security(self.security, where="`security`")
         _ = self.address, self.proxies, self.emulated_link
 
     @property
@@ -171,6 +177,9 @@ class ClientSettings:
     backend: BackendChoice = setting(
         "auto", "gc (few rounds), gmw (few bytes), or auto: what is ready, otherwise the faster on the measured link."
     )
+    security: Security = setting(
+        "semi-honest", "Ask only servers whose weights are protected so or better: malicious-client, from any client."
+    )
     timeout_s: float = setting(120.0, "Seconds to wait for each answer of the server.", flag="timeout", least=0.1)
     wait_s: float = setting(10.0, "Seconds to wait for a server that is still starting.", flag="wait", least=0)
     trust_state: bool = setting(False, TRUST_STATE)
@@ -180,8 +189,11 @@ class ClientSettings:
     observer: Observer | None = setting(None, "Watches what this end sends and receives.", flag=None)
 
     def __post_init__(self) -> None:
-        """Refuse what is not a backend or a hash, before anything is opened."""
+        """Refuse what is not a backend, a security or a hash, and what does not go together."""
         check_backend(self.backend, BACKEND_CHOICES, where="`backend`")
+        check_security(self.security, where="`security`")
+        if self.backend != "auto":
+            require_mode(self.security, self.backend, where="`security`")
         _ = self.program_hash
 
     @property

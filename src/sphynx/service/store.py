@@ -52,14 +52,15 @@ class Store:
         quota_bytes: int,
         memory_bytes: int = 0,
         weights_hash: str = "",
+        check_plan: str = "",
         shared: bool = False,
         trust: bool = False,
         tell: Callable[[str], None] = _log.warning,
         clock: Callable[[], float] = time.time,
         owned_ledger: Callable[[str], Ledger] | None = None,
     ) -> None:
-        """`weights_hash` is the server's; a client has no weights. A server's store is `shared` by its clients. `trust`
-        keeps the bundles of a folder that may have been restored; otherwise `tell` hears why they went.
+        """`weights_hash` and `check_plan` are the server's. A server's store is `shared` by its clients. `trust` keeps
+        the bundles of a folder that may have been restored; otherwise `tell` hears why they went.
 
         `owned_ledger`, given this holder's name, is the ledger of another process, which has opened the folder."""
         self._folder, self._quota_bytes = folder, quota_bytes
@@ -81,7 +82,7 @@ class Store:
                     else:
                         self.ledger = Ledger(folder / LEDGER, clock, self._holders.name)
                         opening.callback(self.ledger.close)
-                        self._bind(weights_hash)
+                        self._bind(weights_hash, check_plan)
                         self._settle(trust, tell)
                         self._sweep()
             except OSError as error:
@@ -271,14 +272,22 @@ class Store:
                 used_bytes += 0 if path.suffix == TEMPORARY else path.stat().st_size
         return used_bytes
 
-    def _bind(self, weights_hash: str) -> None:
-        if not self.ledger.is_bound(weights_hash) and len(self._holders.live()) > 1:
+    def _bind(self, weights_hash: str, check_plan: str) -> None:
+        """To the weights, and to how clients are checked: what was made otherwise is discarded."""
+        served, bound = f"{weights_hash} {check_plan}".rstrip(), self.ledger.bound()
+        if bound != served and len(self._holders.live()) > 1:
             raise InputError(
-                "another process uses these bundles with different weights",
+                "another process uses these bundles with different weights or another security",
                 where=str(self._folder),
                 remedy="End it first, or give this one a folder of its own: `state=DIR`.",
             )
-        self.ledger.bind(weights_hash)
+        if not check_plan and (bound or "").startswith(f"{weights_hash} "):
+            raise InputError(
+                "these weights were served so that clients need not be trusted; now any client could read them",
+                where=str(self._folder),
+                remedy="Give `security=malicious-client` again, or another folder if that is meant: `state=DIR`.",
+            )
+        self.ledger.bind(served)
 
     def _settle(self, trust: bool, tell: Callable[[str], None]) -> None:
         """Bundles of a restored folder may have been used since it was copied: both parties may have been restored."""

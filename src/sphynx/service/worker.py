@@ -21,6 +21,7 @@ from sphynx.errors import SphynxError
 from sphynx.program.files import load_program
 from sphynx.program.weights import load_weights
 from sphynx.protocol.shared_weights import read_shared
+from sphynx.protocol.verify.plan import CheckPlan
 from sphynx.record import Record
 from sphynx.service.admission import Admission
 from sphynx.service.events import EventLog
@@ -44,6 +45,7 @@ class WorkerOrder(Record):
     settings: ServerSettings
     weights: int
     cores: int
+    check: CheckPlan | None = None
     number: int = 0
     control: int = -1
 
@@ -55,7 +57,7 @@ def work(order: WorkerOrder) -> None:
     link = OwnerLink(control, _leave)
     program = load_program(order.compiled)
     weights, memory_bytes = load_weights(order.compiled, program), limits.weight_memory_bytes
-    model = read_shared(order.weights, program, weights, memory_bytes=memory_bytes)
+    model = read_shared(order.weights, program, weights, memory_bytes=memory_bytes, check=order.check)
     events = EventLog(sys.stderr, worker=order.number)
     with Store(
         state,

@@ -17,7 +17,8 @@ honest shares. docs/security/malicious-client.md has the argument and what remai
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from hmac import compare_digest
@@ -43,6 +44,7 @@ from sphynx.protocol.wires import Chunk, Wires, Words
 
 _BLOCK_BYTES = 16
 PIXELS = "pixels check"  # the name of its material
+Judging = Callable[[], AbstractContextManager[object]]  # a verdict on the client is found inside
 
 
 def _failed(what: str) -> FailedCheckError:
@@ -106,6 +108,7 @@ class CheckedServer:
     program: Program = field(repr=False)
     weights: Mapping[str, Array] = field(repr=False)
     plan: CheckPlan
+    judging: Judging = nullcontext
     _factors: dict[int, list[Factors]] = field(default_factory=dict, repr=False)  # by number of images
 
     def prepare(
@@ -132,9 +135,11 @@ class CheckedServer:
             mask_factors = [[np.uint64(0) - each] for each in phi]
             own = linear_check.send_products(channel, ots, plan, groups[INPUT], zeros[INPUT], mask_factors)
             materials[PIXELS]["mask sums"] = np.array(own, np.uint64)
-            if not compare_digest(channel.receive(HASH_BYTES), hash_of_sums(bundle_id, sums, plan.ring_bits)):
-                self._factors.clear()
-                raise _failed("numbers")
+            told = channel.receive(HASH_BYTES)
+            with self.judging():
+                if not compare_digest(told, hash_of_sums(bundle_id, sums, plan.ring_bits)):
+                    self._factors.clear()
+                    raise _failed("numbers")
         for name, layer in garbled_layers(program, images).items():
             with channel.section("offline", name):
                 labels_of = partial(_circuit_labels, groups[name], layer, zeros[name])
@@ -143,7 +148,7 @@ class CheckedServer:
         return materials
 
     def online(self, bundle_id: bytes, images: int, parts: Mapping[str, Arrays]) -> OnlineServer:
-        return OnlineServer(self.program, self.plan, bundle_id, images, parts)
+        return OnlineServer(self.program, self.plan, bundle_id, images, parts, self.judging)
 
     def _functionals(self, images: int, prg: Prg) -> list[Factors]:
         if images not in self._factors:
@@ -215,6 +220,18 @@ class _Online:
 
 
 class OnlineServer(_Online):
+    def __init__(
+        self,
+        program: Program,
+        plan: CheckPlan,
+        bundle_id: bytes,
+        images: int,
+        parts: Mapping[str, Arrays],
+        judging: Judging,
+    ) -> None:
+        super().__init__(program, plan, bundle_id, images, parts)
+        self._judging = judging
+
     def hear_pixels(self, channel: Channel, masked: Words) -> None:
         material = self._parts[PIXELS]
         message = channel.receive(self._pixels.planes_bytes)
@@ -226,8 +243,10 @@ class OnlineServer(_Online):
 
     def judge(self, channel: Channel) -> None:
         """Raise FailedCheckError, before anything of the logits leaves, where the client did not evaluate honestly."""
-        if not compare_digest(channel.receive(HASH_BYTES), self._digest()):
-            raise _failed("labels or pixels")
+        told = channel.receive(HASH_BYTES)
+        with self._judging():
+            if not compare_digest(told, self._digest()):
+                raise _failed("labels or pixels")
 
 
 class OnlineClient(_Online):

@@ -13,9 +13,11 @@ from dataclasses import dataclass, replace
 from sphynx.errors import SphynxError
 from sphynx.program.convolve import Array
 from sphynx.program.ir import INPUT, Gate, Program, Square
+from sphynx.program.security import Security
 from sphynx.protocol.off_by_one import MAX_LOG2_OFF_BY_ONE, log2_off_by_one
 from sphynx.protocol.verify.products import message_bytes
 from sphynx.protocol.wires import Wires
+from sphynx.record import Record
 
 SECURITY_BITS = 36  # a harmful deviation passes with at most 2^-36
 RINGS = range(40, 49)  # the widest for which polynomials of degree 4096 do
@@ -23,7 +25,7 @@ MAX_FUNCTIONALS = 8
 
 
 @dataclass(frozen=True)
-class CheckPlan:
+class CheckPlan(Record):
     ring_bits: int  # K
     functionals: int  # t
 
@@ -52,6 +54,22 @@ def commitments(program: Program, plan: CheckPlan, images: int) -> dict[str, Wir
 def product_bytes(program: Program, plan: CheckPlan, images: int = 1) -> int:
     sizes = (message_bytes(wires, plan.ring_bits) for wires in commitments(program, plan, images).values())
     return plan.functionals * sum(sizes)
+
+
+def plan_security(security: Security, program: Program, weights: Mapping[str, Array]) -> CheckPlan | None:
+    """Plan the check of a kind of security, None for the one without."""
+    return plan_check(program, weights) if security == "malicious-client" else None
+
+
+def require_strict(plan: CheckPlan, program: Program, *, where: str) -> None:
+    """Refuse a plan, chosen by another party, that is weaker than this mode promises."""
+    refuse_unchecked(program)
+    if plan.security_bits(program) < SECURITY_BITS:
+        raise SphynxError(
+            f"a check with a ring of {plan.ring_bits} bits and {plan.functionals} functionals is too weak",
+            where=where,
+            remedy="Use the same version of sphynx on both sides.",
+        )
 
 
 def plan_check(program: Program, weights: Mapping[str, Array]) -> CheckPlan:
