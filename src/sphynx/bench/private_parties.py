@@ -32,7 +32,7 @@ from sphynx.protocol.inference import InferenceClient, InferenceServer
 from sphynx.protocol.linear import ServerModel
 from sphynx.protocol.linear_plan import ProgramPlan
 from sphynx.protocol.transport import SocketStream
-from sphynx.protocol.verify.plan import CheckPlan, plan_security
+from sphynx.protocol.verify.plan import BUNDLE_IMAGES, CheckPlan, plan_security
 
 OpenChannel = Callable[[socket.socket, Role, Link | None], Channel]
 Result = TypeVar("Result")
@@ -144,7 +144,7 @@ def _serve(told: Connection, job: Job) -> Measured:
     program = load_program(job.folder)
     started = time.monotonic()
     weights = load_weights(job.folder, program)
-    check = plan_security(job.security, program, weights)
+    check = plan_security(job.security, program, weights, images=max(BUNDLE_IMAGES, job.batch))
     model = ServerModel(program, weights, memory_bytes=job.weight_memory_bytes, check=check)
     details = {"model_s": time.monotonic() - started, "prepared_bytes": model.prepared_bytes}
     details["he_bytes"] = _he_bytes(model.maps_for(job.batch).plan, job.batch)

@@ -2,13 +2,15 @@
 
 Shares are checked modulo 2^K, the circuits compute modulo 2^k on their low bits. An error that the circuits see is not
 a multiple of 2^k, and passes one functional with probability at most 2^-(K-k+1), so t of them with 2^-t(K-k+1).
-A wider ring makes shares off by one more likely (off_by_one.py): here that refuses an honest client's bundle.
+A wider ring makes shares off by one more likely (off_by_one.py): here that refuses an honest client's bundle, and the
+whole group that it is prepared with.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from math import log2
 
 from sphynx.errors import SphynxError
 from sphynx.program.convolve import Array
@@ -21,6 +23,7 @@ from sphynx.record import Record
 
 SECURITY_BITS = 36  # a harmful deviation passes with at most 2^-36
 RINGS = range(40, 49)  # the widest for which polynomials of degree 4096 do
+BUNDLE_IMAGES = 16  # as many as a server takes in one inference
 MAX_FUNCTIONALS = 8
 
 
@@ -56,9 +59,11 @@ def product_bytes(program: Program, plan: CheckPlan, images: int = 1) -> int:
     return plan.functionals * sum(sizes)
 
 
-def plan_security(security: Security, program: Program, weights: Mapping[str, Array]) -> CheckPlan | None:
+def plan_security(
+    security: Security, program: Program, weights: Mapping[str, Array], *, images: int = BUNDLE_IMAGES
+) -> CheckPlan | None:
     """Plan the check of a kind of security, None for the one without."""
-    return plan_check(program, weights) if security == "malicious-client" else None
+    return plan_check(program, weights, images=images) if security == "malicious-client" else None
 
 
 def require_strict(plan: CheckPlan, program: Program, *, where: str) -> None:
@@ -72,17 +77,20 @@ def require_strict(plan: CheckPlan, program: Program, *, where: str) -> None:
         )
 
 
-def plan_check(program: Program, weights: Mapping[str, Array]) -> CheckPlan:
-    """Choose the plan with the fewest bytes that is strict enough and rarely refuses an honest client."""
+def plan_check(program: Program, weights: Mapping[str, Array], *, images: int = BUNDLE_IMAGES) -> CheckPlan:
+    """Choose the plan with the fewest bytes that is strict enough and rarely refuses an honest client: with at most
+    2^-24 for all `images` that are checked together, of one bundle or of a group."""
     refuse_unchecked(program)
-    found = [plan for plan in _candidates(program) if _is_rare(plan.wide(program), weights)]
-    if not found:
-        raise SphynxError(
-            "no ring is wide enough to check a client and narrow enough for exact shares",
-            where=program.name or "program",
-            remedy="Compile the network with fewer bits (`weight_bits`), or serve it without this mode.",
-        )
-    return min(found, key=lambda plan: product_bytes(program, plan))
+    most = MAX_LOG2_OFF_BY_ONE - log2(images)
+    for plan in sorted(_candidates(program), key=lambda plan: product_bytes(program, plan)):
+        if log2_off_by_one(plan.wide(program), weights) <= most:
+            return plan
+    raise SphynxError(
+        "no ring is wide enough to check a client and narrow enough for exact shares",
+        where=program.name or "program",
+        remedy="Take fewer `images` in a bundle, compile the network with fewer bits (`weight_bits`), or serve it "
+        "without this mode.",
+    )
 
 
 def _candidates(program: Program) -> list[CheckPlan]:
@@ -92,10 +100,6 @@ def _candidates(program: Program) -> list[CheckPlan]:
         if gained > 0 and (functionals := -(-SECURITY_BITS // gained)) <= MAX_FUNCTIONALS:
             plans.append(CheckPlan(ring, functionals))
     return plans
-
-
-def _is_rare(wide: Program, weights: Mapping[str, Array]) -> bool:
-    return log2_off_by_one(wide, weights) <= MAX_LOG2_OFF_BY_ONE
 
 
 def refuse_unchecked(program: Program) -> None:
