@@ -181,7 +181,7 @@ def test_client_labels_come_from_correlated_ot() -> None:
     row = 64 * plane_words(count)
     client_planes = np.concatenate([slice_bits(share, w), slice_bits(mask, k)])
     message, t = receiver.correlated(client_planes.reshape(-1), (w + k) * row)
-    q = sender.correlated(message, (w + k) * row, random_choices=False)
+    q = sender.correlated(message, (w + k) * row, random_choices=False).zeros
 
     def labels(blocks: np.ndarray) -> np.ndarray:
         return blocks.reshape(w + k, row, 2)[:, :count]

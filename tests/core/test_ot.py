@@ -35,11 +35,11 @@ def test_random_ots(k: int, checked: bool) -> None:
     for count in (1, 127, 1500):
         message, choices, t = receiver.correlated_random(count)
         assert message.nbytes == (-(-128 // k) - 1) * 16 * (-(-count // 128) + checked) + 48 * checked
-        q = sender.correlated(message, count, random_choices=True)
+        labels = sender.correlated(message, count, random_choices=True)
         bits = bits_of(choices, count)
-        assert (t == q ^ (bits[:, None] * delta)).all()
-        tweak = sender.late_tweak()
-        pads, pair = ot.received_pads(t, tweak), sender.pads(q, tweak)
+        assert (t == labels.zeros ^ (bits[:, None] * delta)).all()
+        tweak = labels.late_tweak()
+        pads, pair = ot.received_pads(t, tweak), sender.pads(labels.zeros, tweak)
         assert (pads == np.where(bits[:, None] == 1, pair.ones, pair.zeros)).all()
         assert (pair.ones != pair.zeros).any(axis=1).all()
 
@@ -52,21 +52,22 @@ def test_extensions_do_not_repeat() -> None:
     assert (first != second).any()
     assert not (t_first == t_second).all(axis=1).any()
     sender.correlated(first, 128, random_choices=False)
-    assert (sender.correlated(second, 128, random_choices=False) == t_second).all()
+    assert (sender.correlated(second, 128, random_choices=False).zeros == t_second).all()
 
 
-def test_a_late_tweak_is_drawn_once_for_each_extension_and_after_it() -> None:
+def test_late_tweaks_come_with_the_labels_that_they_are_for() -> None:
+    """A sender has none to give before, and gives every use another."""
     receiver, sender, _ = connected(4)
-    with pytest.raises(RuntimeError, match="after it"):
-        sender.late_tweak()
+    assert not hasattr(sender, "late_tweak")
     message, t = receiver.correlated(np.zeros(2, np.uint64), 128)
-    q = sender.correlated(message, 128, random_choices=False)
-    tweak = sender.late_tweak()
-    with pytest.raises(RuntimeError, match="once"):
-        sender.late_tweak()
-    sender.correlated(receiver.correlated(np.zeros(2, np.uint64), 128)[0], 128, random_choices=False)
-    assert sender.late_tweak() != tweak
-    assert (ot.received_pads(t, tweak) == sender.pads(q, tweak).zeros).all()  # later extensions change nothing
+    labels = sender.correlated(message, 128, random_choices=False)
+    tweaks = [labels.late_tweak(), labels.late_tweak()]
+    later = receiver.correlated(np.zeros(2, np.uint64), 128)[0]
+    tweaks.append(sender.correlated(later, 128, random_choices=False).late_tweak())
+    assert len(set(tweaks)) == 3
+    for tweak in tweaks[:2]:  # later extensions change nothing
+        pads = sender.pads(labels.zeros.copy(), tweak)
+        assert (ot.received_pads(t.copy(), tweak) == pads.zeros).all()
 
 
 def test_both_know_a_tweak_of_their_last_extension_beforehand() -> None:
@@ -74,9 +75,9 @@ def test_both_know_a_tweak_of_their_last_extension_beforehand() -> None:
     found = []
     for _ in range(2):
         message, _ = receiver.correlated(np.zeros(2, np.uint64), 128)
-        sender.correlated(message, 128, random_choices=False)
-        assert receiver.early_tweak() == sender.early_tweak()
-        found.append(sender.early_tweak())
+        labels = sender.correlated(message, 128, random_choices=False)
+        assert receiver.early_tweak() == labels.early_tweak
+        found.append(labels.early_tweak)
     assert found[0] != found[1]
 
 

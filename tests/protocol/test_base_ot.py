@@ -41,7 +41,7 @@ def test_base_ot_starts_an_extension() -> None:
     choices = np.zeros(plane_words(200), np.uint64)
     choices[1] = 0xABCDEF
     message, t = receiver.correlated(choices, 200)
-    q = sender.correlated(message, 200, random_choices=False)
+    q = sender.correlated(message, 200, random_choices=False).zeros
     bits = np.unpackbits(choices.view(np.uint8), bitorder="little")[:200].astype(np.uint64)
     assert (t == q ^ (bits[:, None] * delta)).all()
 

@@ -29,7 +29,7 @@ Words = NDArray[np.uint64]
 @pytest.fixture
 def early(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """Makes senders take tweaks that were known before the receiver's message: as it was."""
-    return lambda: monkeypatch.setattr(ot.OtSender, "late_tweak", ot.OtSender.early_tweak)
+    return lambda: monkeypatch.setattr(ot.FixedLabels, "late_tweak", lambda labels: labels.early_tweak)
 
 
 def unchosen_pads_are_predicted() -> bool:

@@ -139,13 +139,13 @@ def ask(program: Program, backend: Backend, channel: Channel) -> None:
 def count_late_tweaks(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     """List the tweaks that the server draws from now on: nothing that depends on q leaves without one."""
     drawn: list[bytes] = []
-    honest = ot.OtSender.late_tweak
+    honest = ot.FixedLabels.late_tweak
 
-    def late_tweak(sender: ot.OtSender) -> bytes:
-        drawn.append(honest(sender))
+    def late_tweak(labels: ot.FixedLabels) -> bytes:
+        drawn.append(honest(labels))
         return drawn[-1]
 
-    monkeypatch.setattr(ot.OtSender, "late_tweak", late_tweak)
+    monkeypatch.setattr(ot.FixedLabels, "late_tweak", late_tweak)
     return drawn
 
 
@@ -168,13 +168,13 @@ def stake_passes(guesses: dict[int, int], delta: int) -> bool:
     sender = ot.OtSender(4, offset, keys, receiver.setup, prg, checked=True)
     choices = np.array([5, 0, 1], np.uint64)
     message, t = receiver.correlated(choices, 130)
-    q = sender.correlated(message, 130, random_choices=False)  # without stakes it follows the protocol
+    q = sender.correlated(message, 130, random_choices=False).zeros  # without stakes it follows the protocol
     r = np.unpackbits(choices.view(np.uint8), bitorder="little")[:130].astype(np.uint64)
     assert (t == q ^ (r[:, None] * offset)).all()
     receiver.stakes = [Stake(tree, guess, (2, 129)) for tree, guess in guesses.items()]
     message, t = receiver.correlated(choices, 130)
     try:
-        q = sender.correlated(message, 130, random_choices=False)
+        q = sender.correlated(message, 130, random_choices=False).zeros
     except InconsistentOtError:
         receiver.stakes = []
         with pytest.raises(InconsistentOtError):  # nothing more with this offset

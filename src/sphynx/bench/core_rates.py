@@ -49,8 +49,8 @@ def ot_rates(k: int, threads: int, repeats: int) -> dict[str, float]:
         return choices, ot.received_pads(t, TWEAK, threads=threads)
 
     def send() -> ot.PadPair:
-        q = sender.correlated(message, OTS, random_choices=True, threads=threads)
-        return sender.pads(q, TWEAK, threads=threads)
+        labels = sender.correlated(message, OTS, random_choices=True, threads=threads)
+        return sender.pads(labels.zeros, TWEAK, threads=threads)
 
     slower = max(best_seconds(party, repeats, threads=threads) for party in (receive, send))
     slower_triples = max(

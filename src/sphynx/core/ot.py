@@ -4,10 +4,10 @@ Setup: 128 base OTs in which the extension's receiver offers key pairs and its s
 `delta`; then the receiver's `setup` array goes to the sender. Each extension is one message, receiver to
 sender. Both parties extend in the same order.
 
-    extend       `correlated` at the receiver, its message, `correlated` at the sender: t and q
+    extend       `correlated` at the receiver, its message, `correlated` at the sender: t and q, the latter fixed now
     check        part of the message, made and compared in `correlated` (core/ot/row_check.h): a receiver that deviates
                  is refused with InconsistentOtError, or has guessed bits of delta; none where it is trusted
-    late tweak   the sender draws a block R, now that the message is fixed, and sends it
+    late tweak   the sender draws a block R from those fixed labels, which are not there before, and sends it
     use          pads of random OTs, hashed with tweaks that R makes (core/crypto/hash.h), or t and q as wire labels,
                  R then being the tweak of the garbled circuit
 
@@ -104,12 +104,25 @@ class PadPair:
     ones: Words
 
 
+@dataclass(frozen=True, repr=False, eq=False)
+class FixedLabels:
+    """The sender's labels of an extension whose message has come and passed its check. Late tweaks are drawn here and
+    nowhere else, so that none is known before; every use of the labels takes one of its own."""
+
+    zeros: Words  # q, where the receiver has t_j = q_j xor r_j delta
+    early_tweak: bytes  # was known before the extension: for receivers that the sender trusts
+    prg: Prg
+
+    def late_tweak(self) -> bytes:
+        """Draw R."""
+        return random_bytes(self.prg, TWEAK_BYTES)
+
+
 class OtSender:
     """Holds delta, whose lowest bit is 1: it may be the garbling offset. Late tweaks are drawn from `prg`."""
 
     def __init__(self, k: int, delta: Words, base_keys: Words, setup: Words, prg: Prg, *, checked: bool) -> None:
         self._ots, self._prg = _native.OtSender(k, checked, delta, base_keys, setup), prg
-        self._may_draw = False
         if self._ots.has_refused():
             raise _inconsistent("set-up")
 
@@ -117,25 +130,11 @@ class OtSender:
         """Bind later checks to this as well; the receiver does the same."""
         self._ots.bind(said)
 
-    def correlated(self, message: Words, count: int, *, random_choices: bool, threads: int = 0) -> Words:
-        """q, where the receiver has t_j = q_j xor r_j delta."""
+    def correlated(self, message: Words, count: int, *, random_choices: bool, threads: int = 0) -> FixedLabels:
         q = np.empty((count, 2), np.uint64)
-        self._may_draw = False
         if not self._ots.extend(count, random_choices, message, q, threads):
             raise _inconsistent("extension")
-        self._may_draw = True
-        return q
-
-    def late_tweak(self) -> bytes:
-        """Draw R for the last extension, once. Before its message has come there is none to draw."""
-        if not self._may_draw:
-            raise RuntimeError("a late tweak is drawn once for each extension, after it")
-        self._may_draw = False
-        return random_bytes(self._prg, TWEAK_BYTES)
-
-    def early_tweak(self) -> bytes:
-        """The tweak of the last extension that was known before it: for receivers that the sender trusts."""
-        return self._ots.early_tweak()
+        return FixedLabels(q, self._ots.early_tweak(), self._prg)
 
     def pads(self, q: Words, tweak: bytes, *, threads: int = 0) -> PadPair:
         """The pads of random OTs from the q of an extension, which is overwritten."""
@@ -145,9 +144,14 @@ class OtSender:
 
     def late_pads(self, message: Words, count: int, *, random_choices: bool) -> tuple[bytes, PadPair]:
         """(R for the receiver, the pads) of one extension."""
-        q = self.correlated(message, count, random_choices=random_choices)
-        tweak = self.late_tweak()
-        return tweak, self.pads(q, tweak)
+        labels = self.correlated(message, count, random_choices=random_choices)
+        tweak = labels.late_tweak()
+        return tweak, self.pads(labels.zeros, tweak)
+
+    def early_pads(self, message: Words, count: int, *, random_choices: bool) -> PadPair:
+        """The pads of one extension whose receiver is trusted."""
+        labels = self.correlated(message, count, random_choices=random_choices)
+        return self.pads(labels.zeros, labels.early_tweak)
 
 
 def pad_planes(pads: Words, width: int) -> Words:

@@ -34,6 +34,7 @@ SEED_BYTES = _KEY_BYTES + 8  # a key, and which of its streams: no two layers' k
 _BLOCK_BYTES, _WORD_BYTES = 16, 8
 
 LabelsOf = Callable[[Chunk], Words]  # the client's wires of a chunk, (w + k, instances, 2)
+WiresOf = Callable[[Words, Chunk], Words]  # the same among all labels of an extension
 Watch = Callable[[Words], None]  # sees the halves of a chunk's output labels, in order
 
 
@@ -87,12 +88,13 @@ def garble(
     channel: Channel,
     ots: ServerOts,
     layer: GarbledLayer,
-    late_tweak: bytes,
-    zeros_of: LabelsOf,
+    labels: ot.FixedLabels,
+    wires_of: WiresOf,
     *,
     halves: bool = False,
 ) -> Arrays:
     """Material: `seed` of the own wires' labels, `delta`, `colours` of the outputs' zero labels, perhaps `halves`."""
+    late_tweak = labels.late_tweak()
     seed = random_bytes(ots.prg, SEED_BYTES)
     colours = np.empty((layer.k, plane_words(layer.count)), np.uint64)
     kept = np.empty((layer.k, layer.count if halves else 0), np.uint64)
@@ -100,7 +102,7 @@ def garble(
     for chunk in layer.chunks():
         zeros = _in(scratch, chunk)
         _expand_labels(seed, layer, chunk, zeros[: layer.w])
-        zeros[layer.w :] = zeros_of(chunk)
+        zeros[layer.w :] = wires_of(labels.zeros, chunk)
         made = garbling.garble(
             layer.circuit, late_tweak, ots.delta, zeros, first_instance=chunk.start, with_halves=halves
         )

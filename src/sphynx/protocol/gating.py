@@ -153,8 +153,7 @@ class GatingRequest:
 
 def accepted_offer(plan: Gating, ots: ClientOts, offer: bytearray) -> ot.PadPair:
     message = np.frombuffer(offer, np.uint64).reshape(-1, 2)
-    q = ots.up.correlated(message, plan.ots, random_choices=True)
-    return ots.up.pads(q, ots.up.early_tweak())
+    return ots.up.early_pads(message, plan.ots, random_choices=True)
 
 
 def _correct(plan: Gating, pads: ot.PadPair, x: Words) -> tuple[list[Buffer], Words]:

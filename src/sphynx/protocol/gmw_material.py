@@ -260,8 +260,7 @@ class GmwOfflineClient:
         self._leaf_products = batch.digits.products(leaves, self._own, corrections)
         received = ot.received_pads(self._node_t, node_tweak)
         self._alpha_pads = batch.last_row_words(received)
-        q = self._up.correlated(message, batch.node_ots, random_choices=True)
-        pads = self._up.pads(q, self._up.early_tweak())
+        pads = self._up.early_pads(message, batch.node_ots, random_choices=True)
         self._triple, self._threes = _nodes(batch, self._choices, pads, received)
         del self._leaf_t, self._node_t
         self._threes.hear_first(first)

@@ -73,8 +73,8 @@ class GcReluServer:
     def _garble(self, channel: Channel, ots: ServerOts, shape: ReluShape) -> Arrays:
         wires = _wires(shape)
         request = np.frombuffer(channel.receive(messages(shape).request), np.uint64).reshape(-1, 2)
-        zeros = ots.down.correlated(request, wires.ots, random_choices=False)
-        return garble(channel, ots, _garbled(shape), ots.down.late_tweak(), partial(wires.blocks, zeros))
+        labels = ots.down.correlated(request, wires.ots, random_choices=False)
+        return garble(channel, ots, _garbled(shape), labels, wires.blocks)
 
     def online(self, channel: Channel, layer: ReluLayer, material: Arrays, x: Words) -> Words:
         return serve(channel, _garbled(layer.shape), material, x)

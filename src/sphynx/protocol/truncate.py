@@ -161,7 +161,7 @@ class TruncationRequest:
         pads = ot.PadPair(np.empty((0, 2), np.uint64), np.empty((0, 2), np.uint64))
         if plan.node_ots:
             message = np.frombuffer(answer, np.uint64, 2 * up_blocks, up_start).reshape(-1, 2)
-            pads = up.pads(up.correlated(message, plan.node_ots, random_choices=True), up.early_tweak())
+            pads = up.early_pads(message, plan.node_ots, random_choices=True)
         sent = plan.planes(pads.zeros, 2)
         offsets = sent ^ plan.planes(pads.ones, 2)
         own_a = self._choices[:node_words].reshape(offsets.shape[1:])

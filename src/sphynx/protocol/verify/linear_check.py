@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from sphynx.core import Prg
+from sphynx.core.ot import FixedLabels
 from sphynx.program.convolve import Array
 from sphynx.program.ir import INPUT, Program
 from sphynx.protocol.channel import Channel
@@ -59,11 +60,11 @@ def send_products(
     ots: ServerOts,
     plan: CheckPlan,
     wires: Wires,
-    zero_labels: Words,
+    labels: FixedLabels,
     factors: Sequence[Sequence[Words]],
 ) -> list[int]:
     """The server's share of each functional's sum over one committed group; `factors` by functional and number."""
-    tweaks, all_pads = products.sender_pads(ots, zero_labels, plan.functionals)
+    tweaks, all_pads = products.sender_pads(ots, labels, plan.functionals)
     made = [products.send(pads, wires, own, plan.ring_bits) for pads, own in zip(all_pads, factors, strict=True)]
     channel.send(tweaks, *(message for message, _ in made))
     return [share for _, share in made]

@@ -39,7 +39,6 @@ from sphynx.protocol.verify.adjoint import Factors
 from sphynx.protocol.verify.linear_check import HASH_BYTES, hash_of_sums
 from sphynx.protocol.verify.pixels import PixelCheck, draw_pixel_factors
 from sphynx.protocol.verify.plan import CheckPlan, commitments
-from sphynx.protocol.verify.products import random_tweak
 from sphynx.protocol.wires import Chunk, Wires, Words
 
 _BLOCK_BYTES = 16
@@ -117,11 +116,11 @@ class CheckedServer:
         """Material of every layer, and of the pixels. Raises FailedCheckError where the client's numbers are wrong."""
         program, plan, prg = self.program, self.plan, ots.prg
         groups, pixels = commitments(program, plan, images), PixelCheck.planned(self.program, self.plan, images)
-        zeros = {}
+        labels = {}
         with channel.section("offline", "commitments"):
             for name, wires in groups.items():
                 message = np.frombuffer(channel.receive(_request_bytes(wires)), np.uint64).reshape(-1, 2)
-                zeros[name] = ots.down.correlated(message, wires.ots, random_choices=False)
+                labels[name] = ots.down.correlated(message, wires.ots, random_choices=False)
         with channel.section("offline", PIXELS):
             phi = draw_pixel_factors(pixels, prg)
             materials = {PIXELS: pixels.server(channel, ots, phi)}
@@ -130,10 +129,10 @@ class CheckedServer:
             sums = linear_check.expected_sums(functionals, shares, plan.ring_bits)
             for name, wires in groups.items():
                 factors = [linear_check.group_factors(program, each, name) for each in functionals]
-                own = linear_check.send_products(channel, ots, plan, wires, zeros[name], factors)
+                own = linear_check.send_products(channel, ots, plan, wires, labels[name], factors)
                 sums = [total - share for total, share in zip(sums, own, strict=True)]
             mask_factors = [[np.uint64(0) - each] for each in phi]
-            own = linear_check.send_products(channel, ots, plan, groups[INPUT], zeros[INPUT], mask_factors)
+            own = linear_check.send_products(channel, ots, plan, groups[INPUT], labels[INPUT], mask_factors)
             materials[PIXELS]["mask sums"] = np.array(own, np.uint64)
             told = channel.receive(HASH_BYTES)
             with self.judging():
@@ -142,9 +141,8 @@ class CheckedServer:
                     raise _failed("numbers")
         for name, layer in garbled_layers(program, images).items():
             with channel.section("offline", name):
-                labels_of = partial(_circuit_labels, groups[name], layer, zeros[name])
-                tweak = random_tweak(prg)
-                materials[name] = garbled_layer.garble(channel, ots, layer, tweak, labels_of, halves=True)
+                wires_of = partial(_circuit_labels, groups[name], layer)
+                materials[name] = garbled_layer.garble(channel, ots, layer, labels[name], wires_of, halves=True)
         return materials
 
     def online(self, bundle_id: bytes, images: int, parts: Mapping[str, Arrays]) -> OnlineServer:

@@ -70,9 +70,9 @@ class PixelCheck:
     def server(self, channel: Channel, ots: ServerOts, factors: Words) -> Arrays:
         """Offline, `factors` (functionals, pixels): `shares` of their products with the bits, (t, bits, pixels)."""
         request = np.frombuffer(channel.receive(self.request_bytes), np.uint64).reshape(-1, 2)
-        zeros = ots.down.correlated(request, _BITS * self.count, random_choices=True)
+        labels = ots.down.correlated(request, _BITS * self.count, random_choices=True)
         shares = np.empty((self.plan.functionals, _BITS, self.count), np.uint64)
-        tweaks, all_pads = products.sender_pads(ots, zeros, self.plan.functionals)
+        tweaks, all_pads = products.sender_pads(ots, labels, self.plan.functionals)
         message = bytearray(tweaks)
         for own, factor, pads in zip(shares, factors, all_pads, strict=True):
             by_bit = zip(self._by_bit(pads.zeros), self._by_bit(pads.ones), self._widths, strict=True)

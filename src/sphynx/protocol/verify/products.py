@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from sphynx.core import Prg, ot, random_bytes
+from sphynx.core import ot
 from sphynx.core.bits import slice_bits
 from sphynx.protocol.ots import ServerOts
 from sphynx.protocol.wires import Chunk, Wires, Words
@@ -20,22 +20,17 @@ from sphynx.protocol.wires import Chunk, Wires, Words
 _HALVES = 2
 
 
-def random_tweak(prg: Prg) -> bytes:
-    """A late tweak: drawn when the labels that it is hashed with are fixed."""
-    return random_bytes(prg, ot.TWEAK_BYTES)
-
-
 def tweaks_bytes(functionals: int) -> int:
     return ot.TWEAK_BYTES * -(-functionals // _HALVES)
 
 
-def sender_pads(ots: ServerOts, zero_labels: Words, functionals: int) -> tuple[bytes, Iterator[ot.PadPair]]:
+def sender_pads(ots: ServerOts, labels: ot.FixedLabels, functionals: int) -> tuple[bytes, Iterator[ot.PadPair]]:
     """(late tweaks for the client, the pads of one functional after the other)."""
-    tweaks = [random_tweak(ots.prg) for _ in range(tweaks_bytes(functionals) // ot.TWEAK_BYTES)]
+    tweaks = [labels.late_tweak() for _ in range(tweaks_bytes(functionals) // ot.TWEAK_BYTES)]
 
     def pads() -> Iterator[ot.PadPair]:
         for number, tweak in enumerate(tweaks):
-            both = ots.down.pads(zero_labels.copy(), tweak)
+            both = ots.down.pads(labels.zeros.copy(), tweak)
             yield both
             if _HALVES * number + 1 < functionals:
                 yield ot.PadPair(_other_half(both.zeros), _other_half(both.ones))
