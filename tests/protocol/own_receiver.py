@@ -67,7 +67,8 @@ def _number(value: int) -> bytes:
 
 
 class OwnReceiver:
-    def __init__(self, base_pairs: Words) -> None:
+    def __init__(self, base_pairs: Words, corrupted_sum: int | None = None) -> None:
+        """A corrupted sum of a level is one of the 256 that the base OTs' keys mask, two for each bit of the offset."""
         self.session, self.stakes = os.urandom(16), list[Stake]()
         self._column = self._extensions = 0
         self._context = bytes(32)
@@ -83,6 +84,8 @@ class OwnReceiver:
             for bit, (zero, one) in enumerate(sums):
                 key = masks[PARAMETER * tree + bit]
                 sums_of_levels += [xor(one, key[0].tobytes()), xor(zero, key[1].tobytes())]
+        if corrupted_sum is not None:
+            sums_of_levels[corrupted_sum] = xor(sums_of_levels[corrupted_sum], b"\1" + bytes(15))
         digest = blake(32, b"sphynx OT trees", self.session, *all_tags)
         setup = b"".join([*sums_of_levels, self.session, *sums_of_tags, digest])
         self.setup = np.frombuffer(setup, np.uint64).reshape(-1, 2).copy()
@@ -126,19 +129,30 @@ class OwnReceiver:
 
     def correlated(self, choices: Words, count: int) -> tuple[Words, Words]:
         """(message, t) for chosen bits, and the stakes."""
-        columns = (count + 127) // 128 + 1
-        chosen = np.zeros(16 * columns, np.uint8)
+        chosen = np.zeros(16 * _columns(count), np.uint8)
         chosen[: 8 * plane_words(count)] = choices.reshape(-1).view(np.uint8)
         chosen[-16:] = np.frombuffer(os.urandom(16), np.uint8)
-        rows, sums = [], []
+        return self._extend(count, chosen, is_random=False)
+
+    def correlated_random(self, count: int) -> tuple[Words, Words, Words]:
+        """(message, choices, t), the choices being the sums of the first tree, of which nothing is sent."""
+        _, chosen = self._streams_of(0, self._seeds[0], self._column, _columns(count))
+        message, t = self._extend(count, chosen, is_random=True)
+        bits = np.zeros(64 * plane_words(count), np.uint8)
+        bits[:count] = np.unpackbits(chosen, bitorder="little")[:count]
+        return message, np.packbits(bits, bitorder="little").view(np.uint64), t
+
+    def _extend(self, count: int, chosen: Planes, *, is_random: bool) -> tuple[Words, Words]:
+        columns, rows, sums = _columns(count), [], []
         for tree, seeds in enumerate(self._seeds):
             of_tree, total = self._streams_of(tree, seeds, self._column, columns)
             rows.append(of_tree)
-            sums.append((total ^ chosen ^ self._flipped(tree, columns)).reshape(columns, 16))
+            if tree or not is_random:
+                sums.append((total ^ chosen ^ self._flipped(tree, columns)).reshape(columns, 16))
         sent = np.stack(sums)
         body = b"".join(sent[:, at : at + TILE].tobytes() for at in range(0, columns, TILE))
         v = np.concatenate(rows)
-        message = body + self._check(count, body, chosen, v)
+        message = body + self._check(count, is_random, body, chosen, v)
         self._column += columns
         self._extensions += 1
         bits = np.unpackbits(v, axis=1, bitorder="little")[:, :count]
@@ -155,8 +169,8 @@ class OwnReceiver:
                 bits[list(stake.ots)] ^= 1
         return np.packbits(bits, bitorder="little")
 
-    def _check(self, count: int, body: bytes, chosen: Planes, v: Planes) -> bytes:
-        numbers = _number(self._extensions) + _number(count) + _number(0)
+    def _check(self, count: int, is_random: bool, body: bytes, chosen: Planes, v: Planes) -> bytes:
+        numbers = _number(self._extensions) + _number(count) + _number(is_random)
         alpha = int.from_bytes(blake(16, b"sphynx OT extension", self._context, numbers, body), "little")
         hashes = [_polynomial(alpha, row) for row in v]
         for stake in self.stakes:
@@ -165,6 +179,10 @@ class OwnReceiver:
                 hashes[PARAMETER * stake.tree + bit] ^= error * (stake.guess >> bit & 1)
         listed = b"".join(value.to_bytes(16, "little") for value in hashes)
         return _polynomial(alpha, chosen).to_bytes(16, "little") + blake(32, b"sphynx OT rows", listed)
+
+
+def _columns(count: int) -> int:
+    return (count + 127) // 128 + 1
 
 
 def _polynomial(alpha: int, row: Planes) -> int:

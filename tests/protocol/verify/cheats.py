@@ -63,6 +63,10 @@ def _harmful(random: Random) -> int:
     return int(random.integers(1, 2**20))
 
 
+def _any_bit(random: Random) -> int:
+    return 1 << int(random.integers(PROGRAM.ring_bits))
+
+
 def commit(
     group: str, number: int, error: Callable[[Random], int], *, bundle: int = 0, image: int = 0, flip: bool = False
 ) -> Callable[[pytest.MonkeyPatch, Random], None]:
@@ -146,14 +150,12 @@ CHEATS = {
     "share u, any error": Cheat(commit("last", 0, _harmful)),
     "share u, its sign alone": Cheat(commit("last", 0, lambda _: _SIGN, flip=True)),
     "share u, the highest bit of the ring": Cheat(commit("last", 0, lambda _: _RING_TOP, flip=True)),
-    "mask r' of an activation": Cheat(commit("relu", 1, lambda random: 1 << random.integers(32), flip=True)),
-    "mask r0 of a pixel": Cheat(commit(INPUT, 0, lambda random: 1 << random.integers(32), flip=True)),
-    "share of the logits": Cheat(commit("logits", 0, lambda random: 1 << random.integers(32), flip=True)),
+    "mask r' of an activation": Cheat(commit("relu", 1, _any_bit, flip=True)),
+    "mask r0 of a pixel": Cheat(commit(INPUT, 0, _any_bit, flip=True)),
+    "share of the logits": Cheat(commit("logits", 0, _any_bit, flip=True)),
     "input of a truncation's circuit": Cheat(commit("floor", 0, _harmful)),
     "input of a max pool's comparison": Cheat(commit("comparison", 0, _harmful)),
-    "mask of a max pool's comparison": Cheat(
-        commit("comparison", 1, lambda random: 1 << random.integers(32), flip=True)
-    ),
+    "mask of a max pool's comparison": Cheat(commit("comparison", 1, _any_bit, flip=True)),
     "first upload": Cheat(upload(INPUT)),
     "an upload between": Cheat(upload("floor")),
     "last upload": Cheat(upload("last")),
