@@ -90,3 +90,27 @@ def test_what_a_group_saves(name: str, alone: int, together: int) -> None:
     assert he_bytes(plan_program(program), 1) == pytest.approx(alone, rel=1e-3)
     assert he_bytes(group, 16) / 16 == pytest.approx(together, rel=1e-3)
     assert he_bytes(group, 8) < 8 * he_bytes(plan_program(program), 1)  # half a group is worth it
+
+
+@pytest.mark.parametrize("count", [1, 9])
+def test_plans_may_be_forgotten_between_two_groups(count: int) -> None:
+    """A process that plans other programs meanwhile keeps no plan of this one: it makes an equal one again."""
+    case = random_case(1, images=count)
+    model, ids = ServerModel(case.program, case.weights), [os.urandom(16) for _ in range(2 * count)]
+    groups = ids[:count], ids[count:]
+
+    def server(channel: Channel) -> None:
+        party = InferenceServer(model, channel)
+        for group in groups:
+            party.prepare_group(group, "gc")
+            channel.receive(1)
+
+    def client(channel: Channel) -> None:
+        party = InferenceClient(case.program, channel)
+        for group in groups:
+            party.prepare_group(group, "gc")
+            plan_program.cache_clear()
+            plan_group.cache_clear()
+            channel.send(b".")
+
+    run_parties(server, client)

@@ -27,10 +27,10 @@ from sphynx.program.backends import Backend
 from sphynx.program.interpret import interpret
 from sphynx.program.ir import INPUT
 from sphynx.protocol import transport
-from sphynx.protocol.bundle import Bundle, load_bundle
+from sphynx.protocol.bundle import Bundle, identify, load_bundle
 from sphynx.protocol.channel import Channel, local_pair
 from sphynx.protocol.gmw_material import ServerMaterial
-from sphynx.protocol.inference import InferenceClient, InferenceServer, _identify
+from sphynx.protocol.inference import InferenceClient, InferenceServer
 from sphynx.protocol.linear import ServerModel
 from sphynx.protocol.ots import ServerOts, add_up_client, set_up_client
 
@@ -356,7 +356,7 @@ def test_hostile_bytes_end_the_session_by_name(hostile: str) -> None:
             return
         channel.send(rlwe.LinearClient(params, Prg()).public_key())
         bundle = Bundle(bytes(16), case.program.content_hash, "client", "gmw", 1, {})
-        add_up_client(channel, set_up_client(channel, Prg(), _identify(bundle)))
+        add_up_client(channel, set_up_client(channel, Prg(), identify(bundle)))
         channel.send(b"\xff" * plan.upload_bytes(plan.distinct_uploads[0], 1))
 
     run_parties(server, client)

@@ -20,7 +20,7 @@ from sphynx.protocol.floor import FloorLayer
 from sphynx.protocol.gate import GateLayer
 from sphynx.protocol.ots import ClientOts, ServerOts
 from sphynx.protocol.relu import Arrays, ReluLayer, relu_client, relu_server
-from sphynx.protocol.relu_layer import Words
+from sphynx.protocol.relu_layer import Words, range_bits
 from sphynx.protocol.square import SquareLayer
 
 OtherLayer = SquareLayer | FloorLayer | GateLayer
@@ -42,11 +42,9 @@ def activation_layers(program: Program, batch: int) -> Layers:
         if isinstance(step, Gate):
             layers[step.name] = GateLayer(step.name, k, batch * shape.channels, shape.height * shape.width)
             continue
-        w, count = program.ranges[step.source], batch * shape.size
+        w, count = range_bits(program, step), batch * shape.size
         if isinstance(step, Relu):
-            # A range is also a range of more bits: truncation must leave a bit beside the sign.
-            wide_enough = max(w, step.truncate + 2)
-            layers[step.name] = ReluLayer.planned(step.name, w=wide_enough, k=k, f=step.truncate, count=count)
+            layers[step.name] = ReluLayer.planned(step.name, w=w, k=k, f=step.truncate, count=count)
         elif isinstance(step, Square):
             layers[step.name] = SquareLayer(step.name, w, k, step.truncate_before, step.truncate_after, count)
         else:

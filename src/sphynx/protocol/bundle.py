@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -34,7 +35,16 @@ TEMPORARY = ".new"  # ends the name of a file that is being written
 ID_BYTES = 16
 MAX_BATCH = 1 << 16
 _KINDS = ("uint8", "uint32", "uint64")
+_MATERIAL = "material/"  # before a layer's name, and behind that two slashes
 _REMEDY = "Discard it and prepare a new bundle."
+
+
+def share_name(tensor: str) -> str:
+    return f"share/{tensor}"
+
+
+def mask_name(tensor: str) -> str:
+    return f"mask/{tensor}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,13 +101,17 @@ class Bundle:
             raise InputError(f"{name} is missing or not {kind.__name__} {shape}", where="bundle", remedy=_REMEDY)
         return found
 
-    def parts(self) -> dict[str, Arrays]:
-        """The arrays whose names have a double slash, by what is before it; what is behind it names them."""
+    def keep_materials(self, materials: Mapping[str, Arrays]) -> None:
+        for layer, material in materials.items():
+            self.arrays.update({f"{_MATERIAL}{layer}//{key}": array for key, array in material.items()})
+
+    def materials(self) -> dict[str, Arrays]:
+        """Each layer's material."""
         found: dict[str, Arrays] = {}
         for name, array in self.arrays.items():
-            part, slashes, rest = name.rpartition("//")
+            layer, slashes, key = name.removeprefix(_MATERIAL).rpartition("//")
             if slashes:
-                found.setdefault(part, {})[rest] = array
+                found.setdefault(layer, {})[key] = array
         return found
 
     def save(self, path: Path) -> None:
@@ -134,6 +148,12 @@ class Bundle:
             _remove(temporary)
             raise
         return temporary
+
+
+def identify(bundle: Bundle) -> bytes:
+    """Name it in the checks of its OTs, which nobody can then answer for another one."""
+    program_hash, backend = bundle.program_hash.encode(), bundle.backend.encode()
+    return b"%s %s %s %d" % (bundle.bundle_id, program_hash, backend, bundle.batch) + bundle.check_plan.encode()
 
 
 def _unwritable(path: Path, temporary: Path, error: Exception) -> InputError:

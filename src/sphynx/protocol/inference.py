@@ -26,15 +26,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sphynx.core import Prg, rlwe
-from sphynx.core.bits import pack_ring, unpack_ring
 from sphynx.errors import FailedCheckError, SphynxError
 from sphynx.program.backends import Backend
 from sphynx.program.interpret import require_images
@@ -49,14 +47,13 @@ from sphynx.protocol.activations import (
     run_server,
     uses_up,
 )
-from sphynx.protocol.bundle import Bundle
+from sphynx.protocol.bundle import Bundle, identify, mask_name, share_name
 from sphynx.protocol.channel import Channel, Section
+from sphynx.protocol.group import OwnTensors, fill_up, own_copy, places
 from sphynx.protocol.linear import (
     MaskedTensors,
-    Ring,
     ServerModel,
     ServerPass,
-    Words,
     answer_masks,
     draw_mask,
     ring_mask,
@@ -72,9 +69,8 @@ from sphynx.protocol.ots import (
     set_up_client,
     set_up_server,
 )
-from sphynx.protocol.relu import Arrays
-from sphynx.protocol.verify import parties
-from sphynx.protocol.verify.parties import CheckedServer, Judging
+from sphynx.protocol.ring_messages import receive_tensor, send_tensor
+from sphynx.protocol.verify.parties import CheckedClient, CheckedServer, Judging, checked_messages
 from sphynx.protocol.verify.plan import CheckPlan
 from sphynx.threads import Helper
 
@@ -123,11 +119,14 @@ class InferenceServer:
     def _prepare_group(self, bundle_ids: Sequence[bytes], backend: Backend, batch: int) -> list[Bundle]:
         model, channel, images = self._model, self._channel, len(bundle_ids) * batch
         layers = activation_layers(model.program, batch)
-        more = parties.message_sizes(model.program, model.check, batch) if model.check else ()
+        more = checked_messages(model.program, model.check, backend, batch) if model.check else ()
         check_messages(plan_images(model.offline, images), layers, backend, images, more)
-        check = str(model.check or "")
-        first = Bundle(bundle_ids[0], model.program.content_hash, "server", backend, batch, {}, check)
-        keys, ots = self._session or self._set_up(self._prg or Prg(), _identify(first))
+
+        def empty(bundle_id: bytes) -> Bundle:
+            return Bundle(bundle_id, model.program.content_hash, "server", backend, batch, {}, str(model.check or ""))
+
+        first = empty(bundle_ids[0])
+        keys, ots = self._session or self._set_up(self._prg or Prg(), identify(first))
         if self._checked is None and uses_up(layers, backend):
             with channel.section("setup", "ots"):
                 ots = add_up_server(channel, ots)
@@ -136,16 +135,16 @@ class InferenceServer:
         keys, ots = keys.drawing_from(prg), replace(ots, prg=prg)
         shares = answer_masks(channel, model, keys, images)
         bundles = []
-        for bundle_id, own in zip(bundle_ids, _places(batch, images), strict=True):
-            bundle = Bundle(bundle_id, model.program.content_hash, "server", backend, batch, {}, str(model.check or ""))
-            ots.down.bind(_identify(bundle))
+        for bundle_id, own in zip(bundle_ids, places(batch, images), strict=True):
+            bundle = empty(bundle_id)
+            ots.down.bind(identify(bundle))
             own_shares = {name: share[own] for name, share in shares.items()}
-            bundle.arrays.update({_share_name(name): model.with_bias(name, s) for name, s in own_shares.items()})
+            bundle.arrays.update({share_name(name): model.with_bias(name, s) for name, s in own_shares.items()})
             if self._checked is None:
                 materials = prepare_server(channel, ots, backend, layers)
             else:
                 materials = self._checked.prepare(channel, ots, own_shares, bundle_id, batch)
-            bundle.arrays.update(_name_materials(materials))
+            bundle.keep_materials(materials)
             bundles.append(bundle)
         return bundles
 
@@ -153,12 +152,12 @@ class InferenceServer:
         model, channel, program = self._model, self._channel, self._model.program
         bundle.check(program, "server", str(model.check or ""))
         shapes = {name: (bundle.batch, *shape) for name, shape in program.shapes.items()}
-        shares = {s.name: bundle.array(_share_name(s.name), shapes[s.name], model.dtype) for s in program.linears}
+        shares = {s.name: bundle.array(share_name(s.name), shapes[s.name], model.dtype) for s in program.linears}
         layers = activation_layers(program, bundle.batch)
-        following, materials = _linear_after(program), _materials_of(bundle)
+        following, materials = _linear_after(program), bundle.materials()
         checked = self._checked.online(bundle.bundle_id, bundle.batch, materials) if self._checked else None
         with channel.section("online", INPUT):
-            masked = _receive(channel, program, shapes[INPUT])
+            masked = receive_tensor(channel, program, shapes[INPUT])
             if checked:
                 checked.hear_pixels(channel, masked)
             linears = ServerPass(model, shares, masked.astype(model.dtype))
@@ -182,7 +181,7 @@ class InferenceServer:
         with channel.section("online", program.logits.name):
             if checked:
                 checked.judge(channel)
-            channel.send(_pack(program, tensors[program.logits.name]))
+            send_tensor(channel, program, tensors[program.logits.name])
 
     def _set_up(self, prg: Prg, context: bytes) -> tuple[rlwe.LinearServer, ServerOts]:
         params, channel = self._model.plan.params, self._channel
@@ -213,7 +212,8 @@ class InferenceClient:
         check: CheckPlan | None = None,
     ) -> None:
         self.program, self._channel, self._prg, self._threads = program, channel, prg, threads
-        self._check = check
+        self._checked = CheckedClient(program, check) if check else None
+        self._check_plan = str(check or "")
         self._offline = check.wide(program) if check else program  # the ring of the linear phase
         self._session: tuple[rlwe.LinearClient, ClientOts] | None = None
 
@@ -224,38 +224,39 @@ class InferenceClient:
         """Prepare bundles of `batch` images each, all or none."""
         program, channel, images = self.program, self._channel, len(bundle_ids) * batch
         layers, plan = activation_layers(program, batch), plan_images(self._offline, images)
-        more = parties.message_sizes(program, self._check, batch) if self._check else ()
+        more = checked_messages(program, self._checked.plan, backend, batch) if self._checked else ()
         check_messages(plan, layers, backend, images, more)
-        check = str(self._check or "")
-        first = Bundle(bundle_ids[0], program.content_hash, "client", backend, batch, {}, check)
-        keys, ots = self._session or self._set_up(self._prg or Prg(), _identify(first))
-        if self._check is None and uses_up(layers, backend):
+
+        def empty(bundle_id: bytes) -> Bundle:
+            return Bundle(bundle_id, program.content_hash, "client", backend, batch, {}, self._check_plan)
+
+        first = empty(bundle_ids[0])
+        keys, ots = self._session or self._set_up(self._prg or Prg(), identify(first))
+        if self._checked is None and uses_up(layers, backend):
             with channel.section("setup", "ots"):
                 ots = add_up_client(channel, ots)
         self._session = keys, ots
         prg = self._prg or Prg()
         keys, ots = keys.drawing_from(prg), replace(ots, prg=prg)
         drawn = {name: draw_mask(prg, program, name, images) for name in _masked_tensors(program)}
-        filled = {name: _filled(mask, plan.whole(images)) for name, mask in drawn.items()}
+        filled = {name: fill_up(mask, plan.whole(images)) for name, mask in drawn.items()}
         tensors = MaskedTensors(self._offline, filled)
         upload_masks(channel, plan, keys, tensors, plan.whole(images))
         bundles = []
-        for bundle_id, own in zip(bundle_ids, _places(batch, images), strict=True):
-            bundle = Bundle(bundle_id, program.content_hash, "client", backend, batch, {}, check)
-            ots.down.bind(_identify(bundle))
-            masks = {name: _own_copy(mask, own) for name, mask in drawn.items()}
-            shares = {step.name: entering(step, _Own(tensors, own)) for step in program.activations}
-            last = {program.logits.name: _own_copy(tensors[program.logits.name], own)}
-            if self._check is None:
+        for bundle_id, own in zip(bundle_ids, places(batch, images), strict=True):
+            bundle = empty(bundle_id)
+            ots.down.bind(identify(bundle))
+            masks = {name: own_copy(mask, own) for name, mask in drawn.items()}
+            shares = {step.name: entering(step, OwnTensors(tensors, own)) for step in program.activations}
+            last = {program.logits.name: own_copy(tensors[program.logits.name], own)}
+            if self._checked is None:
                 materials = prepare_client(channel, ots, backend, layers, shares, masks)
             else:
-                materials = parties.prepare_client(
-                    channel, ots, program, self._check, {**shares, **last}, masks, bundle_id, batch
-                )
-            bundle.arrays.update({_mask_name(name): mask for name, mask in masks.items()})
+                materials = self._checked.prepare(channel, ots, {**shares, **last}, masks, bundle_id, batch)
+            bundle.arrays.update({mask_name(name): mask for name, mask in masks.items()})
             ring = ring_mask(program)
-            bundle.arrays.update({_share_name(name): share & ring for name, share in (shares | last).items()})
-            bundle.arrays.update(_name_materials(materials))
+            bundle.arrays.update({share_name(name): share & ring for name, share in (shares | last).items()})
+            bundle.keep_materials(materials)
             bundles.append(bundle)
         return bundles
 
@@ -266,20 +267,18 @@ class InferenceClient:
     def infer(self, bundle: Bundle, pixels: NDArray[np.uint8]) -> NDArray[np.int64]:
         """uint8 (batch, channels, height, width) to the integer logits, (batch, classes)."""
         program, channel = self.program, self._channel
-        bundle.check(program, "client", str(self._check or ""))
+        bundle.check(program, "client", self._check_plan)
         require_images(program, pixels, bundle.batch)
         shapes = {name: (bundle.batch, *shape) for name, shape in program.shapes.items()}
-        masks = {name: bundle.array(_mask_name(name), shapes[name], np.uint64) for name in _masked_tensors(program)}
+        masks = {name: bundle.array(mask_name(name), shapes[name], np.uint64) for name in _masked_tensors(program)}
         layers = activation_layers(program, bundle.batch)
         entered = {step.name: entering_shape(program, step, bundle.batch) for step in program.activations}
         entered[program.logits.name] = shapes[program.logits.name]
-        shares = {name: bundle.array(_share_name(name), shape, np.uint64) for name, shape in entered.items()}
-        materials = _materials_of(bundle)
-        checked = None
-        if self._check:
-            checked = parties.OnlineClient(program, self._check, bundle.bundle_id, bundle.batch, materials)
+        shares = {name: bundle.array(share_name(name), shape, np.uint64) for name, shape in entered.items()}
+        materials = bundle.materials()
+        checked = self._checked.online(bundle.bundle_id, bundle.batch, materials) if self._checked else None
         with channel.section("online", INPUT):
-            channel.send(_pack(program, pixels.astype(np.uint64) - masks[INPUT]))
+            send_tensor(channel, program, pixels.astype(np.uint64) - masks[INPUT])
             if checked:
                 checked.say_pixels(channel, pixels.astype(np.uint64), masks[INPUT])
         for name, layer in layers.items():
@@ -293,7 +292,7 @@ class InferenceClient:
             name = program.logits.name
             if checked:
                 checked.finish(channel)
-            total = (_receive(channel, program, shapes[name]) + shares[name]) & ring_mask(program)
+            total = (receive_tensor(channel, program, shapes[name]) + shares[name]) & ring_mask(program)
         # The sign is the ring's highest bit.
         unused = np.int64(64 - program.ring_bits)
         logits: NDArray[np.int64] = (total.view(np.int64) << unused) >> unused
@@ -306,36 +305,6 @@ class InferenceClient:
             channel.send(keys.public_key())
         with channel.section("setup", "ots"):
             return keys, set_up_client(channel, prg, context)
-
-
-def _places(batch: int, images: int) -> Iterator[slice]:
-    """The images of each bundle among all of a group."""
-    return (slice(first, first + batch) for first in range(0, images, batch))
-
-
-def _own_copy(tensor: NDArray[Any], own: slice) -> NDArray[Any]:
-    """A view would keep the group's whole tensor in memory as long as one of its bundles."""
-    return tensor if own.stop - own.start == len(tensor) else tensor[own].copy()
-
-
-def _filled(mask: Words, images: int) -> Words:
-    """Zeros in the places of images that are not there: nobody uses what comes of them."""
-    return (
-        mask
-        if len(mask) == images
-        else np.concatenate([mask, np.zeros((images - len(mask), *mask.shape[1:]), np.uint64)])
-    )
-
-
-@dataclass(frozen=True)
-class _Own:
-    """A bundle's shares among those of a group."""
-
-    tensors: MaskedTensors
-    own: slice
-
-    def __getitem__(self, name: str) -> Words:
-        return _own_copy(self.tensors[name], self.own)
 
 
 def _linear_after(program: Program) -> dict[str, list[Linear | PublicMap]]:
@@ -354,42 +323,3 @@ def _masked_tensors(program: Program) -> Iterator[str]:
     """Tensors whose share the client draws."""
     yield INPUT
     yield from (step.name for step in program.activations)
-
-
-def _pack(program: Program, tensor: Ring) -> memoryview:
-    words = np.ascontiguousarray(tensor.reshape(-1).astype(np.uint64))
-    return pack_ring(words & ring_mask(program), program.ring_bits).data
-
-
-def _receive(channel: Channel, program: Program, shape: tuple[int, ...]) -> Words:
-    count = int(np.prod(shape))
-    message = channel.receive((count * program.ring_bits + 7) // 8)
-    return unpack_ring(np.frombuffer(message, np.uint8), program.ring_bits, count).reshape(shape)
-
-
-def _identify(bundle: Bundle) -> bytes:
-    """Name the bundle in the checks of its OTs, which nobody can then answer for another one."""
-    named = b"%s %s %s %d" % (bundle.bundle_id, bundle.program_hash.encode(), bundle.backend.encode(), bundle.batch)
-    return named + bundle.check_plan.encode()
-
-
-def _share_name(tensor: str) -> str:
-    return f"share/{tensor}"
-
-
-def _mask_name(tensor: str) -> str:
-    return f"mask/{tensor}"
-
-
-_MATERIAL = "material/"  # before a layer's name in `Bundle.parts`
-
-
-def _materials_of(bundle: Bundle) -> dict[str, Arrays]:
-    """Each layer's material."""
-    return {name.removeprefix(_MATERIAL): arrays for name, arrays in bundle.parts().items()}
-
-
-def _name_materials(materials: dict[str, Arrays]) -> Arrays:
-    return {
-        f"{_MATERIAL}{layer}//{key}": array for layer, material in materials.items() for key, array in material.items()
-    }

@@ -93,7 +93,7 @@ class ServerModel:
 
     def maps_for(self, images: int) -> PreparedMaps:
         """Return the weights for `images` images at once, as `plan_images` plans them."""
-        is_alone = plan_images(self.offline, images) is self.plan
+        is_alone = plan_images(self.offline, images).images == 1
         return self._alone if is_alone else self.maps_for_groups()
 
     def maps_for_groups(self) -> PreparedMaps:

@@ -17,7 +17,7 @@ import atexit
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 
 from sphynx.core import rlwe
 from sphynx.core.conv_shape import ConvShape
@@ -80,11 +80,17 @@ class ProgramPlan:
         return images // conv.interleaved * rlwe.reply_bytes(self.params, conv)
 
 
+@cache
+def _params_for(ring_bits: int) -> rlwe.Params:
+    """Parameters are one object for each ring, as keys, ciphertexts and weights require, however often a program is
+    planned."""
+    return rlwe.Params.for_ring(ring_bits)
+
+
 @lru_cache(maxsize=8)
 def plan_program(program: Program) -> ProgramPlan:
-    """Computed once for a program; the parameters inside are one object, as keys and ciphertexts require."""
     try:
-        params = rlwe.Params.for_ring(program.ring_bits)
+        params = _params_for(program.ring_bits)
     except ValueError as error:
         raise InputError(
             f"there are no encryption parameters for a ring of {program.ring_bits} bits ({error})",
@@ -120,7 +126,8 @@ def search_plan(program: Program, params: rlwe.Params, most_interleaved: int) ->
     return ProgramPlan(params, search.chosen, uploads, tuple(_schedule(uploads, origins)), drawn)
 
 
-atexit.register(plan_program.cache_clear)  # native objects that outlive the interpreter are reported as leaks
+atexit.register(_params_for.cache_clear)  # native objects that outlive the interpreter are reported as leaks
+atexit.register(plan_program.cache_clear)
 atexit.register(plan_group.cache_clear)
 
 

@@ -10,9 +10,17 @@ from numpy.typing import NDArray
 
 from sphynx.core.gmw import ReluShape
 from sphynx.errors import InputError
+from sphynx.program.ir import Program, Relu, Square, Truncate
 
 Words = NDArray[np.uint64]
 Arrays = dict[str, NDArray[Any]]
+
+
+def range_bits(program: Program, step: Relu | Square | Truncate) -> int:
+    """Bits of what a step reads. A range is also a range of more bits: a ReLU's truncation must leave one beside the
+    sign."""
+    w = program.ranges[step.source]
+    return max(w, step.truncate + 2) if isinstance(step, Relu) else w
 
 
 @dataclass(frozen=True)

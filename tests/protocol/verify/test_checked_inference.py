@@ -20,7 +20,7 @@ from sphynx.protocol.channel import HEADER_BYTES, Channel, Section, Traffic
 from sphynx.protocol.inference import InferenceClient, InferenceServer
 from sphynx.protocol.linear import ServerModel
 from sphynx.protocol.verify.linear_check import HASH_BYTES
-from sphynx.protocol.verify.parties import message_sizes
+from sphynx.protocol.verify.parties import checked_messages
 from sphynx.protocol.verify.plan import SECURITY_BITS, plan_check
 from sphynx.zoo.derive import derive_weights
 from sphynx.zoo.shipped import folder_of
@@ -82,13 +82,28 @@ def test_bytes_are_those_of_the_formula() -> None:
         return channel.take_record().traffic
 
     traffic = run_parties(lambda channel: InferenceServer(model, channel).prepare(bundle_id, "gc"), client)[1]
-    sizes = list(message_sizes(case.program, check, images=1))
+    sizes = list(checked_messages(case.program, check, "gc", images=1))
     requests, products = [size for _, size in sizes[::2]], [size for _, size in sizes[1::2]]
     products.append(products[0])  # the mask of the pixels serves two checks
     assert traffic[Section("offline", "commitments")].sent_bytes == sum(requests) + HEADER_BYTES * len(requests)
     tested = traffic[Section("offline", "check")]
     assert tested.received_bytes == sum(products) + HEADER_BYTES * len(products)
     assert tested.sent_bytes == HASH_BYTES + HEADER_BYTES
+
+
+def test_another_backend_is_refused_by_both_parties() -> None:
+    case = random_case(1)
+    check = plan_check(case.program, case.weights)
+    model = ServerModel(case.program, case.weights, check=check)
+
+    def refused(party: InferenceServer | InferenceClient) -> None:
+        with pytest.raises(InputError, match="needs garbled circuits"):
+            party.prepare(os.urandom(16), "gmw")
+
+    run_parties(
+        lambda channel: refused(InferenceServer(model, channel)),
+        lambda channel: refused(InferenceClient(case.program, channel, check=check)),
+    )
 
 
 def test_a_bundle_of_another_mode_is_refused(tmp_path: Path) -> None:

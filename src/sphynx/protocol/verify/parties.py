@@ -22,18 +22,21 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from hmac import compare_digest
+from typing import Literal
 
 import numpy as np
 
 from sphynx.core import Prg
 from sphynx.errors import FailedCheckError
+from sphynx.program.backends import Backend
 from sphynx.program.convolve import Array
 from sphynx.program.ir import INPUT, Program, Relu, Truncate
+from sphynx.program.security import require_mode
 from sphynx.protocol import garbled_layer
 from sphynx.protocol.channel import Channel
 from sphynx.protocol.garbled_layer import GarbledLayer
 from sphynx.protocol.ots import ClientOts, ServerOts, blocks_down
-from sphynx.protocol.relu_layer import Arrays
+from sphynx.protocol.relu_layer import Arrays, range_bits
 from sphynx.protocol.verify import linear_check
 from sphynx.protocol.verify.adjoint import Factors
 from sphynx.protocol.verify.linear_check import HASH_BYTES, hash_of_sums
@@ -59,17 +62,16 @@ def garbled_layers(program: Program, images: int) -> dict[str, GarbledLayer]:
     layers = {}
     for step in program.activations:
         assert isinstance(step, Relu | Truncate)
-        w, k, count = program.ranges[step.source], program.ring_bits, images * program.shapes[step.name].size
-        if isinstance(step, Relu):
-            # A range is also a range of more bits: truncation must leave a bit beside the sign.
-            layers[step.name] = GarbledLayer("relu", max(w, step.truncate + 2), k, step.truncate, count)
-        else:
-            layers[step.name] = GarbledLayer("floor", w, k, step.truncate, count)
+        kind: Literal["relu", "floor"] = "relu" if isinstance(step, Relu) else "floor"
+        count = images * program.shapes[step.name].size
+        layers[step.name] = GarbledLayer(kind, range_bits(program, step), program.ring_bits, step.truncate, count)
     return layers
 
 
-def message_sizes(program: Program, plan: CheckPlan, images: int) -> Iterator[tuple[str, int]]:
-    """Bytes of the messages that commit the client and test what it committed to; tables come in chunks."""
+def checked_messages(program: Program, plan: CheckPlan, backend: Backend, images: int) -> Iterator[tuple[str, int]]:
+    """Bytes of the messages that commit the client and test what it committed to; tables come in chunks. Refuses a
+    backend whose shares nothing authenticates."""
+    require_mode("malicious-client", backend, where="backend")
     for name, wires in commitments(program, plan, images).items():
         yield name, _request_bytes(wires)
         yield name, linear_check.products_bytes(plan, wires)
@@ -165,41 +167,52 @@ def committed_numbers(
     return {**numbers, program.logits.name: [shares[program.logits.name].reshape(-1)]}
 
 
-def prepare_client(
-    channel: Channel,
-    ots: ClientOts,
-    program: Program,
-    plan: CheckPlan,
-    shares: Mapping[str, Words],
-    masks: Mapping[str, Words],
-    bundle_id: bytes,
-    images: int,
-) -> dict[str, Arrays]:
-    """`shares` are of what enters each activation and of the logits, modulo 2^K; `masks` of pixels and activations."""
-    groups, pixels = commitments(program, plan, images), PixelCheck.planned(program, plan, images)
-    numbers = committed_numbers(program, shares, masks)
-    labels = {}
-    with channel.section("offline", "commitments"):
-        for name, wires in groups.items():
-            message, labels[name] = ots.down.correlated(wires.choices(numbers[name]), wires.ots)
-            channel.send(message.data)
-    with channel.section("offline", PIXELS):
-        bits, bit_labels = pixels.request(channel, ots)
-        materials = {PIXELS: pixels.client(channel, bits, bit_labels)}
-    with channel.section("offline", "check"):
-        sums = [0] * plan.functionals
-        for name, wires in groups.items():
-            own = linear_check.receive_products(channel, plan, wires, labels[name], numbers[name])
-            sums = [total + share for total, share in zip(sums, own, strict=True)]
-        own = linear_check.receive_products(channel, plan, groups[INPUT], labels[INPUT], numbers[INPUT])
-        materials[PIXELS]["mask sums"] = np.array(own, np.uint64)
-        channel.send(hash_of_sums(bundle_id, sums, plan.ring_bits))
-    for name, layer in garbled_layers(program, images).items():
-        with channel.section("offline", name):
-            own_labels = [_circuit_labels(groups[name], layer, labels[name], chunk) for chunk in layer.chunks()]
-            kept = np.concatenate([part.reshape(-1, 2) for part in own_labels])
-            materials[name] = {"labels": kept, **garbled_layer.receive_tables(channel, layer)}
-    return materials
+@dataclass(frozen=True)
+class CheckedClient:
+    """One connection's client side."""
+
+    program: Program = field(repr=False)
+    plan: CheckPlan
+
+    def prepare(
+        self,
+        channel: Channel,
+        ots: ClientOts,
+        shares: Mapping[str, Words],
+        masks: Mapping[str, Words],
+        bundle_id: bytes,
+        images: int,
+    ) -> dict[str, Arrays]:
+        """`shares` are of what enters each activation and of the logits, modulo 2^K; `masks` of pixels and
+        activations."""
+        program, plan = self.program, self.plan
+        groups, pixels = commitments(program, plan, images), PixelCheck.planned(program, plan, images)
+        numbers = committed_numbers(program, shares, masks)
+        labels = {}
+        with channel.section("offline", "commitments"):
+            for name, wires in groups.items():
+                message, labels[name] = ots.down.correlated(wires.choices(numbers[name]), wires.ots)
+                channel.send(message.data)
+        with channel.section("offline", PIXELS):
+            bits, bit_labels = pixels.request(channel, ots)
+            materials = {PIXELS: pixels.client(channel, bits, bit_labels)}
+        with channel.section("offline", "check"):
+            sums = [0] * plan.functionals
+            for name, wires in groups.items():
+                own = linear_check.receive_products(channel, plan, wires, labels[name], numbers[name])
+                sums = [total + share for total, share in zip(sums, own, strict=True)]
+            own = linear_check.receive_products(channel, plan, groups[INPUT], labels[INPUT], numbers[INPUT])
+            materials[PIXELS]["mask sums"] = np.array(own, np.uint64)
+            channel.send(hash_of_sums(bundle_id, sums, plan.ring_bits))
+        for name, layer in garbled_layers(program, images).items():
+            with channel.section("offline", name):
+                own_labels = [_circuit_labels(groups[name], layer, labels[name], chunk) for chunk in layer.chunks()]
+                kept = np.concatenate([part.reshape(-1, 2) for part in own_labels])
+                materials[name] = {"labels": kept, **garbled_layer.receive_tables(channel, layer)}
+        return materials
+
+    def online(self, bundle_id: bytes, images: int, parts: Mapping[str, Arrays]) -> OnlineClient:
+        return OnlineClient(self.program, self.plan, bundle_id, images, parts)
 
 
 class _Online:
