@@ -17,6 +17,9 @@ SPHYNX_DECLARE_PART(garble)
 #ifdef SPHYNX_BIND_OT
 SPHYNX_DECLARE_PART(ot)
 #endif
+#ifdef SPHYNX_BIND_SILENT
+SPHYNX_DECLARE_PART(silent)
+#endif
 #ifdef SPHYNX_BIND_GMW
 SPHYNX_DECLARE_PART(gmw)
 #endif
@@ -40,6 +43,9 @@ NB_MODULE(_native, module) {
 #endif
 #ifdef SPHYNX_BIND_OT
     bind_ot(module);
+#endif
+#ifdef SPHYNX_BIND_SILENT
+    bind_silent(module);
 #endif
 #ifdef SPHYNX_BIND_GMW
     bind_gmw(module);

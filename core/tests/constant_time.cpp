@@ -19,6 +19,7 @@
 #include "gmw/party.h"
 #include "ot/extension.h"
 #include "ot/forms.h"
+#include "ot/silent.h"
 #include "rlwe/client.h"
 #include "rlwe/sample.h"
 #include "rlwe/server.h"
@@ -95,6 +96,32 @@ void run_ot(bool random_choices, bool checked) {
     std::vector<Block> chosen(2 * count), out(count);
     send_chosen(q.data(), ones.data(), q.data(), t.data(), count, chosen.data());
     receive_chosen(t.data(), choices.data(), chosen.data(), count, out.data());
+}
+
+void run_silent_ot(bool random_choices, bool checked) {
+    constexpr SilentShape shape = {300, 16, 6};
+    constexpr std::size_t count = 400;
+    const Block session = {1, 2};
+    Prg prg = Prg::fixed_seed_for_tests(secret_block());
+    Block delta = secret_block();
+    delta.lo |= 1;
+    const std::vector<Block> seeds = secrets<Block>(shape.seeds());
+    SilentSender sender(shape, session, delta, seeds.data());
+    SilentReceiver receiver(shape, checked, session, seeds.data());
+    std::vector<Block> message(shape.refill_blocks()),
+        corrections(silent_message_blocks(count, random_choices));
+    sender.refill(prg, message.data(), 1);
+    for (Block& block : message) block = public_value(block);
+    Block masked = receiver.refill(message.data(), 1);
+    if (checked) (void)receiver.accept(sender.prove(masked, 1));
+    if (receiver.available() == 0) return;
+    std::vector<std::uint64_t> choices = secrets<std::uint64_t>(plane_words(count));
+    std::vector<Block> t(count), q(count);
+    receiver.extend(count, choices.data(), random_choices, corrections.data(), t.data(), 1);
+    sender.extend(count, random_choices ? nullptr : corrections.data(), q.data(), 1);
+    std::vector<Block> again(shape.refill_blocks());
+    sender.refill(prg, again.data(), 1);
+    receiver.refill(again.data(), 1);
 }
 
 void run_gmw(Gadget gadget, bool is_server) {
@@ -192,7 +219,10 @@ int main(int count, char** words) {
     run_hash_and_prg();
     run_garbling();
     for (const bool random_choices : {false, true}) {
-        for (const bool checked : {false, true}) run_ot(random_choices, checked);
+        for (const bool checked : {false, true}) {
+            run_ot(random_choices, checked);
+            run_silent_ot(random_choices, checked);
+        }
     }
     for (const Gadget gadget : {Gadget::relu, Gadget::truncation}) {
         for (const bool is_server : {true, false}) run_gmw(gadget, is_server);

@@ -18,6 +18,8 @@ rlwe = _native.rlwe
 KEY = bytes(range(16))
 COUNT, WIDTH = 130, 11  # OTs or values, and their bits: neither fills whole words
 RING = 23  # of GMW: a carry tree with nodes of two and of three
+SILENT = (60, 40, 5)  # secret, trees, depth
+SILENT_BLOCKS = 200
 PLANE = 3  # words of a plane of COUNT bits
 
 USED = np.arange(10, dtype=np.uint32)
@@ -60,6 +62,12 @@ class Objects:
         setup = words(_native.ot_setup_blocks(4, True), 2)
         self.receiver = _native.OtReceiver(4, True, words(128, 2, 2), self.prg, setup)
         self.sender = _native.OtSender(4, True, delta(), words(128, 2), setup)
+        seeds = words(_native.silent_seeds(*SILENT), 2)
+        self.silent_receiver = _native.SilentReceiver(*SILENT, False, KEY, seeds)
+        self.silent_sender = _native.SilentSender(*SILENT, KEY, delta(), seeds)
+        for _ in range(8):  # as often as tests of one object extend it
+            self.silent_sender.refill(self.prg, words(SILENT_BLOCKS, 2), 1)
+            self.silent_receiver.refill(words(SILENT_BLOCKS, 2), 1)
         self.conv = _native.ring.Conv(**CONV_SHAPE, weights=np.ones((3, 2, 3, 3), np.int32))
 
 
@@ -216,6 +224,34 @@ def oblivious_transfer(made: Objects) -> list[Binding]:
     ]  # fmt: skip
 
 
+def silent_transfer(made: Objects) -> list[Binding]:
+    n, pads, bits, trees = _native, words(COUNT, 2), words(2, 2), words(SILENT_BLOCKS, 2)
+    shape: dict[str, Any] = {"secret": SILENT[0], "trees": SILENT[1], "depth": SILENT[2]}
+    seeds = words(n.silent_seeds(*SILENT), 2)
+
+    def accept(proof: bytes) -> None:
+        checked = n.SilentReceiver(*SILENT, True, KEY, seeds)
+        checked.refill(trees, 1)
+        checked.accept(proof)
+
+    return [
+        binding("silent_seeds", n.silent_seeds, free="secret trees", **shape),
+        binding("SilentReceiver", n.SilentReceiver, **shape, checked=True, session=KEY, t=seeds),
+        binding("SilentSender", n.SilentSender, **shape, session=KEY, delta=delta(), q=seeds),
+        binding("SilentSender.refill", made.silent_sender.refill, writes="message", free="threads",
+                prg=made.prg, message=trees, threads=1),
+        binding("SilentSender.prove", made.silent_sender.prove, free="threads", masked=KEY, threads=1),
+        binding("SilentSender.available", made.silent_sender.available),
+        binding("SilentSender.extend", made.silent_sender.extend, writes="q", free="threads",
+                count=COUNT, random_choices=False, message=bits, q=pads, threads=1),
+        binding("SilentReceiver.refill", made.silent_receiver.refill, free="threads", message=trees, threads=1),
+        binding("SilentReceiver.accept", accept, proof=KEY + KEY),
+        binding("SilentReceiver.available", made.silent_receiver.available),
+        binding("SilentReceiver.extend", made.silent_receiver.extend, writes="choices message t", free="threads",
+                count=COUNT, choices=words(PLANE), random_choices=False, message=bits, t=pads, threads=1),
+    ]  # fmt: skip
+
+
 def gmw(made: Objects) -> list[Binding]:
     tree, codes, column = made.digits.tree, words(made.digits.code_rows, PLANE), words(COUNT)
     shared = {
@@ -315,5 +351,5 @@ def linear(made: Objects) -> list[Binding]:
 
 def bindings() -> dict[str, Binding]:
     made = Objects()
-    parts = (crypto_and_bits, garbling, oblivious_transfer, gmw, linear)
+    parts = (crypto_and_bits, garbling, oblivious_transfer, silent_transfer, gmw, linear)
     return {entry.name: entry for part in parts for entry in part(made)}

@@ -27,10 +27,10 @@ TWEAK = bytes(range(16))
 INPUTS, REPLIES = 10, 20  # products per reply, and replies per call
 
 
-def connected(k: int, *, checked: bool = False) -> tuple[ot.OtReceiver, ot.OtSender]:
-    """Make both parties of an OT extension after ideal base OTs."""
+def connected(k: int, *, checked: bool = False, delta: Words | None = None) -> tuple[ot.OtReceiver, ot.OtSender]:
+    """Make both parties of an OT extension after ideal base OTs, with a random offset unless it is given."""
     prg = Prg()
-    delta = garbling.random_delta(prg)
+    delta = garbling.random_delta(prg) if delta is None else delta
     pairs = np.empty((ot.BASE_OTS, 2, 2), np.uint64)
     prg.fill_words(pairs)
     receiver = ot.OtReceiver(k, pairs, prg, checked=checked)

@@ -18,6 +18,7 @@ are packed 64 to a word (sphynx.core.bits).
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
@@ -88,7 +89,8 @@ def received_pads(t: Words, tweak: bytes, *, threads: int = 0) -> Words:
     return t
 
 
-def _inconsistent(phase: str) -> InconsistentOtError:
+def inconsistent(phase: str) -> InconsistentOtError:
+    """Say which phase of a peer's OTs failed its check, and no more."""
     return InconsistentOtError(
         f"the peer's {phase} of oblivious transfers is not consistent",
         where="OT",
@@ -118,29 +120,15 @@ class FixedLabels:
         return random_bytes(self.prg, TWEAK_BYTES)
 
 
-class OtSender:
-    """Holds delta, whose lowest bit is 1: it may be the garbling offset. Late tweaks are drawn from `prg`."""
+class CorrelatedSender(ABC):
+    """The sender of any extension: labels that are fixed, and pads from them."""
 
-    def __init__(self, k: int, delta: Words, base_keys: Words, setup: Words, prg: Prg, *, checked: bool) -> None:
-        self._ots, self._prg = _native.OtSender(k, checked, delta, base_keys, setup), prg
-        if self._ots.has_refused():
-            raise _inconsistent("set-up")
+    @abstractmethod
+    def correlated(self, message: Words, count: int, *, random_choices: bool, threads: int = 0) -> FixedLabels: ...
 
-    def bind(self, said: bytes) -> None:
-        """Bind later checks to this as well; the receiver does the same."""
-        self._ots.bind(said)
-
-    def correlated(self, message: Words, count: int, *, random_choices: bool, threads: int = 0) -> FixedLabels:
-        q = np.empty((count, 2), np.uint64)
-        if not self._ots.extend(count, random_choices, message, q, threads):
-            raise _inconsistent("extension")
-        return FixedLabels(q, self._ots.early_tweak(), self._prg)
-
+    @abstractmethod
     def pads(self, q: Words, tweak: bytes, *, threads: int = 0) -> PadPair:
         """The pads of random OTs from the q of an extension, which is overwritten."""
-        ones = np.empty_like(q)
-        self._ots.hash(tweak, q, q, ones, threads)
-        return PadPair(q, ones)
 
     def late_pads(self, message: Words, count: int, *, random_choices: bool) -> tuple[bytes, PadPair]:
         """(R for the receiver, the pads) of one extension."""
@@ -152,6 +140,30 @@ class OtSender:
         """The pads of one extension whose receiver is trusted."""
         labels = self.correlated(message, count, random_choices=random_choices)
         return self.pads(labels.zeros, labels.early_tweak)
+
+
+class OtSender(CorrelatedSender):
+    """Holds delta, whose lowest bit is 1: it may be the garbling offset. Late tweaks are drawn from `prg`."""
+
+    def __init__(self, k: int, delta: Words, base_keys: Words, setup: Words, prg: Prg, *, checked: bool) -> None:
+        self._ots, self._prg = _native.OtSender(k, checked, delta, base_keys, setup), prg
+        if self._ots.has_refused():
+            raise inconsistent("set-up")
+
+    def bind(self, said: bytes) -> None:
+        """Bind later checks to this as well; the receiver does the same."""
+        self._ots.bind(said)
+
+    def correlated(self, message: Words, count: int, *, random_choices: bool, threads: int = 0) -> FixedLabels:
+        q = np.empty((count, 2), np.uint64)
+        if not self._ots.extend(count, random_choices, message, q, threads):
+            raise inconsistent("extension")
+        return FixedLabels(q, self._ots.early_tweak(), self._prg)
+
+    def pads(self, q: Words, tweak: bytes, *, threads: int = 0) -> PadPair:
+        ones = np.empty_like(q)
+        self._ots.hash(tweak, q, q, ones, threads)
+        return PadPair(q, ones)
 
 
 def pad_planes(pads: Words, width: int) -> Words:

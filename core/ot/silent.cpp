@@ -1,0 +1,288 @@
+#include "ot/silent.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "bits/transpose.h"
+#include "crypto/blake2b.h"
+#include "crypto/field.h"
+#include "ot/correlated_tree.h"
+#include "ot/silent_check.h"
+#include "secret.h"
+#include "threads.h"
+
+namespace sphynx {
+namespace {
+
+// Results first .. first + count - 1 of a batch; leaves_of(tree, leaves) makes a tree's.
+template <class Leaves>
+void make_results(const SilentShape& shape, const SilentBatch& batch, std::size_t first, std::size_t count,
+                  Block* out, unsigned threads, const Leaves& leaves_of) {
+    const std::size_t size = std::size_t{1} << shape.depth, last = first + count, first_tree = first / size;
+    parallel_ranges(
+        (last + size - 1) / size - first_tree, 1, threads, [&](std::size_t begin_tree, std::size_t end_tree) {
+            std::vector<Block> partly;
+            for (std::size_t tree = first_tree + begin_tree; tree < first_tree + end_tree; ++tree) {
+                const std::size_t begin = std::max(first, tree * size),
+                                  end = std::min(last, (tree + 1) * size);
+                Block* const to = out + (begin - first);
+                if (end - begin == size) {
+                    leaves_of(tree, to);
+                } else {
+                    partly.resize(size);
+                    leaves_of(tree, partly.data());
+                    std::copy_n(partly.data() + (begin - tree * size), end - begin, to);
+                }
+                batch.code.add_rows(batch.seeds.data(), begin, end - begin, to);
+            }
+            zeroise(partly.data(), partly.size() * sizeof(Block));
+        });
+}
+
+// The polynomial over all leaves of a batch.
+template <class Leaves>
+Block sum_leaves(const SilentShape& shape, const LeafPolynomial& polynomial, unsigned threads,
+                 const Leaves& leaves_of) {
+    std::vector<Block> trees(shape.trees);
+    parallel_ranges(shape.trees, 1, threads, [&](std::size_t begin, std::size_t end) {
+        std::vector<Block> leaves(std::size_t{1} << shape.depth);
+        for (std::size_t tree = begin; tree < end; ++tree) {
+            leaves_of(tree, leaves.data());
+            trees[tree] = polynomial.of_tree(leaves.data());
+        }
+        zeroise(leaves.data(), leaves.size() * sizeof(Block));
+    });
+    return polynomial.of_batch(trees);
+}
+
+// Hands parts of an extension to take(batch, first result, count, first OT) and drops what is used up.
+template <class Batches, class Take>
+void take_results(const SilentShape& shape, Batches& batches, std::size_t count, const Take& take) {
+    for (std::size_t ot = 0; ot < count;) {
+        auto& batch = batches.front();
+        const std::size_t part = std::min(count - ot, shape.usable() - batch.used);
+        take(batch, batch.used, part, ot);
+        batch.used += part;
+        ot += part;
+        // The last one has the seeds of the next.
+        if (batch.used == shape.usable() && batches.size() > 1) batches.pop_front();
+    }
+}
+
+void require_available(std::size_t count, std::size_t available) {
+    if (count > available) throw std::invalid_argument("silent OT: fewer OTs are available; refill first");
+}
+
+struct BatchKeys {
+    Block code, tree;
+};
+
+BatchKeys keys_of_batch(Block session, std::uint64_t number) {
+    Blake2b hash(sizeof(BatchKeys), "sphynx silent batch");
+    hash.update(&session, sizeof session);
+    hash.update(number);
+    BatchKeys keys;
+    hash.finish(&keys);
+    return keys;
+}
+
+}  // namespace
+
+void SilentShape::require_valid() const {
+    constexpr std::size_t most = std::size_t{1} << 32;
+    if (depth < 1 || depth > 24 || trees < 1 || trees > most >> depth || secret < 1 || secret >= most ||
+        samples() <= seeds()) {
+        throw std::invalid_argument("silent OT: a batch of this shape is not larger than its seeds");
+    }
+}
+
+SilentBatch::SilentBatch(const SilentShape& shape, Block session, std::uint64_t number,
+                         std::vector<Block> own_seeds)
+    : seeds(std::move(own_seeds)),
+      code(keys_of_batch(session, number).code, shape.secret),
+      tree_key(keys_of_batch(session, number).tree) {}
+
+// --- sender ---------------------------------------------------------------------------------------------------
+
+SilentSender::SilentSender(const SilentShape& shape, Block session, Block delta, const Block* q)
+    : shape_(shape), session_(session), delta_(delta) {
+    shape.require_valid();
+    if (!delta.lowest_bit()) throw std::invalid_argument("silent OT: the lowest bit of delta must be 1");
+    // t = q xor r delta = (q xor delta) xor (1 - r) delta: taken so, the lowest bit of q is 0, and that of t the choice.
+    first_seeds_.assign(q, q + shape.seeds());
+    for (Block& seed : first_seeds_) seed ^= mask_of(seed.lo) & delta;
+}
+
+SilentSender::~SilentSender() {
+    zeroise(&delta_, sizeof delta_);
+    zeroise(first_seeds_.data(), first_seeds_.size() * sizeof(Block));
+}
+
+void SilentSender::leaves_of(const Batch& batch, std::size_t tree, Block* leaves, Block* left_sums) const {
+    Block root;
+    expand_seed(batch.roots, 0, tree, &root, 1);
+    expand_correlated_tree(batch.tree_key, root, delta_, shape_.depth, leaves, left_sums);
+}
+
+void SilentSender::results(const Batch& batch, std::size_t first, std::size_t count, Block* out,
+                           unsigned threads) const {
+    make_results(shape_, batch, first, count, out, threads, [&](std::size_t tree, Block* leaves) {
+        Block sums[24];
+        leaves_of(batch, tree, leaves, sums);
+    });
+}
+
+void SilentSender::refill(Prg& prg, Block* message, unsigned threads) {
+    std::vector<Block> seeds = std::move(first_seeds_);
+    if (!batches_.empty()) {
+        seeds.resize(shape_.seeds());
+        results(batches_.back(), shape_.usable(), shape_.seeds(), seeds.data(), threads);
+        if (batches_.front().used == shape_.usable()) batches_.pop_front();
+    }
+    Batch& batch = batches_.emplace_back(shape_, session_, batch_count_++, std::move(seeds));
+    batch.roots = AesKey(prg.block());
+    const unsigned depth = shape_.depth;
+    const Block* const masks = batch.seeds.data() + shape_.secret;
+    parallel_ranges(shape_.trees, 1, threads, [&](std::size_t begin, std::size_t end) {
+        std::vector<Block> leaves(std::size_t{1} << depth);
+        for (std::size_t tree = begin; tree < end; ++tree) {
+            Block* const sums = message + tree * depth;
+            leaves_of(batch, tree, leaves.data(), sums);
+            for (unsigned level = 0; level < depth; ++level) sums[level] ^= masks[tree * depth + level];
+        }
+        zeroise(leaves.data(), leaves.size() * sizeof(Block));
+    });
+    alpha_ = silent_challenge(session_, batch_count_, message, shape_.refill_blocks());
+    available_ += shape_.usable();
+}
+
+Digest SilentSender::prove(Block masked, unsigned threads) const {
+    if (batches_.empty()) throw std::invalid_argument("silent OT: a refill is proved after it");
+    const Batch& batch = batches_.back();
+    const LeafPolynomial polynomial(alpha_, shape_.depth);
+    Block sum = sum_leaves(shape_, polynomial, threads, [&](std::size_t tree, Block* leaves) {
+        Block sums[24];
+        leaves_of(batch, tree, leaves, sums);
+    });
+    sum ^= field_element_of(batch.seeds.data() + shape_.seeds() - SilentShape::check_ots);
+    return silent_proof(session_, batch_count_, sum ^ field_product(masked, delta_));
+}
+
+void SilentSender::extend(std::size_t count, const Block* corrections, Block* q, unsigned threads) {
+    require_available(count, available_);
+    available_ -= count;
+    take_results(shape_, batches_, count,
+                 [&](const Batch& batch, std::size_t first, std::size_t part, std::size_t ot) {
+                     results(batch, first, part, q + ot, threads);
+                 });
+    if (corrections == nullptr) return;
+    for (std::size_t first = 0; first < count; first += 64) {
+        const Block& block = corrections[first / 128];
+        const std::uint64_t bits = first % 128 ? block.hi : block.lo;
+        const std::size_t ots = std::min<std::size_t>(64, count - first);
+        for (std::size_t j = 0; j < ots; ++j) q[first + j] ^= mask_of(bits >> j) & delta_;
+    }
+}
+
+// --- receiver -------------------------------------------------------------------------------------------------
+
+SilentReceiver::SilentReceiver(const SilentShape& shape, bool checked, Block session, const Block* t)
+    : shape_(shape), checked_(checked), session_(session) {
+    shape.require_valid();
+    first_seeds_.assign(t, t + shape.seeds());
+}
+
+SilentReceiver::~SilentReceiver() {
+    zeroise(first_seeds_.data(), first_seeds_.size() * sizeof(Block));
+}
+
+SilentReceiver::Batch::~Batch() {
+    zeroise(known_sums.data(), known_sums.size() * sizeof(Block));
+    zeroise(missing.data(), missing.size() * sizeof missing[0]);
+}
+
+void SilentReceiver::leaves_of(const Batch& batch, std::size_t tree, Block* leaves) const {
+    expand_without(batch.missing[tree], batch.tree_key, batch.known_sums.data() + tree * shape_.depth,
+                   shape_.depth, leaves);
+}
+
+void SilentReceiver::results(const Batch& batch, std::size_t first, std::size_t count, Block* out,
+                             unsigned threads) const {
+    make_results(shape_, batch, first, count, out, threads,
+                 [&](std::size_t tree, Block* leaves) { leaves_of(batch, tree, leaves); });
+}
+
+Block SilentReceiver::refill(const Block* message, unsigned threads) {
+    if (is_waiting_ || has_refused_) {
+        throw std::invalid_argument("silent OT: the refill before this one was not accepted");
+    }
+    std::vector<Block> seeds = std::move(first_seeds_);
+    if (!batches_.empty()) {
+        seeds.resize(shape_.seeds());
+        results(batches_.back(), shape_.usable(), shape_.seeds(), seeds.data(), threads);
+        if (batches_.front().used == shape_.usable()) batches_.pop_front();
+    }
+    Batch& batch = batches_.emplace_back(shape_, session_, batch_count_++, std::move(seeds));
+    const Block* const masks = batch.seeds.data() + shape_.secret;
+    batch.known_sums.resize(shape_.refill_blocks());
+    for (std::size_t tree = 0, sum = 0; tree < shape_.trees; ++tree) {
+        std::uint64_t missing = 0;
+        for (unsigned level = 0; level < shape_.depth; ++level, ++sum) {
+            batch.known_sums[sum] = message[sum] ^ masks[sum];
+            missing = missing << 1 | (~masks[sum].lo & 1);
+        }
+        batch.missing.push_back(missing);
+    }
+    available_ += shape_.usable();
+    if (!checked_) return {};
+    is_waiting_ = true;
+    return begin_check(batch, silent_challenge(session_, batch_count_, message, shape_.refill_blocks()),
+                       threads);
+}
+
+Block SilentReceiver::begin_check(const Batch& batch, Block alpha, unsigned threads) {
+    const LeafPolynomial polynomial(alpha, shape_.depth);
+    const Block* const masks = batch.seeds.data() + shape_.seeds() - SilentShape::check_ots;
+    std::vector<Block> noise;
+    for (const std::uint64_t missing : batch.missing) noise.push_back(polynomial.of_leaf(missing));
+    Block masked = polynomial.of_batch(noise);
+    for (unsigned i = 0; i < SilentShape::check_ots; ++i) {
+        (i < 64 ? masked.lo : masked.hi) ^= (masks[i].lo & 1) << (i % 64);
+    }
+    const Block sum = sum_leaves(shape_, polynomial, threads,
+                                 [&](std::size_t tree, Block* leaves) { leaves_of(batch, tree, leaves); });
+    expected_ = silent_proof(session_, batch_count_, sum ^ field_element_of(masks));
+    return masked;
+}
+
+bool SilentReceiver::accept(const Digest& proof) {
+    if (!is_waiting_) throw std::invalid_argument("silent OT: a proof is accepted once for each refill");
+    is_waiting_ = false;
+    has_refused_ = public_value(difference(proof, expected_)) != 0;
+    return !has_refused_;
+}
+
+void SilentReceiver::extend(std::size_t count, std::uint64_t* choices, bool random_choices, Block* message,
+                            Block* t, unsigned threads) {
+    require_available(count, available());
+    available_ -= count;
+    take_results(shape_, batches_, count,
+                 [&](const Batch& batch, std::size_t first, std::size_t part, std::size_t ot) {
+                     results(batch, first, part, t + ot, threads);
+                 });
+    for (std::size_t first = 0; first < count; first += 64) {
+        const std::size_t ots = std::min<std::size_t>(64, count - first);
+        std::uint64_t own = 0;  // choices that the OTs have
+        for (std::size_t j = 0; j < ots; ++j) own |= (t[first + j].lo & 1) << j;
+        std::uint64_t& word = choices[first / 64];
+        if (random_choices) {
+            word = own;
+        } else {
+            const std::uint64_t used = ~std::uint64_t{0} >> (64 - ots), bits = (own ^ word) & used;
+            Block& block = message[first / 128];
+            block = first % 128 == 0 ? Block{bits, 0} : Block{block.lo, bits};
+        }
+    }
+}
+
+}  // namespace sphynx

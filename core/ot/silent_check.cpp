@@ -1,0 +1,72 @@
+#include "ot/silent_check.h"
+
+#include <algorithm>
+
+#include "crypto/blake2b.h"
+#include "crypto/field.h"
+#include "crypto/tweaks.h"
+
+namespace sphynx {
+
+LeafPolynomial::LeafPolynomial(Block alpha, unsigned depth) : depth_(depth) {
+    for (Block power = alpha; squares_.size() <= depth; power = field_product(power, power)) {
+        squares_.push_back(power);
+    }
+    Block power = {1, 0};
+    const std::size_t leaves = std::min(step, std::size_t{1} << depth);
+    for (std::size_t i = leaves; i-- > 0; power = field_product(power, alpha)) factors_[i] = power;
+    next_step_ = power;
+}
+
+Block LeafPolynomial::of_tree(const Block* leaves) const {
+    const std::size_t size = std::size_t{1} << depth_, columns = std::min(step, size);
+    Block sum = {};
+    for (std::size_t x = 0; x < size; x += columns) {
+        sum = field_product(sum, next_step_);
+        fold_rows(leaves + x, 1, columns, factors_, &sum);
+    }
+    return sum;
+}
+
+Block LeafPolynomial::of_leaf(std::uint64_t x) const {
+    const Block one = {1, 0};
+    Block power = one;
+    for (unsigned bit = 0; bit < depth_; ++bit) {
+        power = field_product(power, one ^ (mask_of(~x >> bit) & (one ^ squares_[bit])));
+    }
+    return power;
+}
+
+Block LeafPolynomial::of_batch(const std::vector<Block>& trees) const {
+    Block sum = {};
+    for (const Block& tree : trees) sum = field_product(sum, squares_[depth_]) ^ tree;
+    return sum;
+}
+
+Block silent_challenge(Block session, std::uint64_t batch, const Block* message, std::size_t blocks) {
+    Blake2b hash(sizeof(Block), "sphynx silent trees");
+    hash.update(&session, sizeof session);
+    hash.update(batch);
+    hash.update(message, blocks * sizeof(Block));
+    Block alpha;
+    hash.finish(&alpha);
+    return alpha;
+}
+
+Block field_element_of(const Block* blocks) {
+    Block sum = {};
+    for (std::size_t i = 128; i-- > 0;) sum = doubled(sum) ^ blocks[i];
+    return sum;
+}
+
+Digest silent_proof(Block session, std::uint64_t batch, Block sum) {
+    Blake2b hash(sizeof(Digest), "sphynx silent proof");
+    hash.update(&session, sizeof session);
+    hash.update(batch);
+    hash.update(&sum, sizeof sum);
+    Digest proof;
+    hash.finish(&proof);
+    return proof;
+}
+
+}  // namespace sphynx

@@ -1,0 +1,93 @@
+// A tree-maker that puts an error into one level sum, and then proves what the receiver has if its missing leaf is the
+// one that the cheat bets on. The two leaves of the last parent cannot be told apart, all else of the missing path can:
+// the cheat passes if its bet is right in all bits but the last, with probability 2^-(their number), and never else.
+#include <vector>
+
+#include "check.h"
+#include "crypto/blake2b.h"
+#include "crypto/field.h"
+#include "crypto/prg.h"
+#include "ot/correlated_tree.h"
+#include "ot/silent.h"
+#include "ot/silent_check.h"
+
+using namespace sphynx;
+
+namespace {
+
+constexpr Block session = {31, 32};
+constexpr SilentShape shape = {70, 150, 3};
+constexpr std::size_t size = std::size_t{1} << shape.depth;
+
+AesKey tree_key() {
+    Block keys[2];
+    Blake2b hash(sizeof keys, "sphynx silent batch");
+    hash.update(&session, sizeof session);
+    hash.update(0);
+    hash.finish(keys);
+    return AesKey(keys[1]);
+}
+
+struct Outcome {
+    bool passed;
+    std::uint64_t missing;
+};
+
+// Adds `error` to the sum of `level` in tree 0, and bets on `bet`.
+Outcome cheat(Prg& prg, unsigned level, Block error, std::uint64_t bet) {
+    Block delta = prg.block();
+    delta.lo |= 1;
+    std::vector<Block> q(shape.seeds()), t(shape.seeds()), message(shape.refill_blocks());
+    prg.fill_blocks(q.data(), q.size());
+    for (std::size_t j = 0; j < q.size(); ++j) {
+        q[j].lo &= ~std::uint64_t{1};
+        t[j] = q[j] ^ (mask_of(prg.block().lo) & delta);
+    }
+    const AesKey key = tree_key();
+    std::vector<std::vector<Block>> leaves(shape.trees, std::vector<Block>(size));
+    for (std::size_t tree = 0; tree < shape.trees; ++tree) {
+        Block* const sums = message.data() + tree * shape.depth;
+        expand_correlated_tree(key, prg.block(), delta, shape.depth, leaves[tree].data(), sums);
+    }
+    // The receiver's first tree, if the bet is right; then its sum is that of honest leaves if x* delta is taken off.
+    message[level] ^= error;
+    std::vector<Block> known(message.begin(), message.begin() + shape.depth);
+    for (unsigned l = 0; l < shape.depth; ++l) known[l] ^= mask_of(~bet >> (shape.depth - 1 - l)) & delta;
+    expand_without(bet, key, known.data(), shape.depth, leaves[0].data());
+    leaves[0][bet] ^= delta;
+    for (std::size_t i = 0; i < message.size(); ++i) message[i] ^= q[shape.secret + i];
+
+    SilentReceiver receiver(shape, true, session, t.data());
+    const Block masked = receiver.refill(message.data(), 1);
+    const LeafPolynomial polynomial(silent_challenge(session, 1, message.data(), message.size()),
+                                    shape.depth);
+    std::vector<Block> trees;
+    for (const auto& tree : leaves) trees.push_back(polynomial.of_tree(tree.data()));
+    const Block sum = polynomial.of_batch(trees) ^
+                      field_element_of(q.data() + shape.seeds() - SilentShape::check_ots) ^
+                      field_product(masked, delta);
+    const bool passed = receiver.accept(silent_proof(session, 1, sum));
+    CHECK(passed == (receiver.available() > 0));
+    std::uint64_t missing = 0;
+    for (unsigned l = 0; l < shape.depth; ++l) missing = 2 * missing + !t[shape.secret + l].lowest_bit();
+    return {passed, missing};
+}
+
+}  // namespace
+
+int main() {
+    Prg prg;
+    constexpr int times = 400;
+    int passed[shape.depth] = {};
+    for (int i = 0; i < times; ++i) {
+        const std::uint64_t bet = prg.block().lo % size;
+        for (unsigned level = 0; level < shape.depth; ++level) {
+            const Outcome outcome = cheat(prg, level, {2, 0}, bet);
+            CHECK(outcome.passed == (outcome.missing / 2 == bet / 2));
+            passed[level] += outcome.passed;
+        }
+        CHECK(cheat(prg, 0, {}, bet).passed);  // without an error the bet does not matter
+    }
+    for (const int count : passed) CHECK(count > 56 && count < 144);  // five standard deviations around 1/4
+    return test_result();
+}
