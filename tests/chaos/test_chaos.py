@@ -55,6 +55,13 @@ def test_a_short_soak_has_no_wrong_answer_and_leaves_nothing_behind() -> None:
     assert " 0 wrong, 0 failed" in said and "bounds      kept" in said
 
 
+@pytest.mark.slow
+def test_honest_clients_get_no_strike_whoever_is_killed() -> None:
+    found = json.loads(run("tests.chaos.honest", "--inferences", "40", "--kills", "4", "--seed", "1"))
+    assert found["inferences"] >= 40 and sum(found["faults"].values()) == 4
+    assert (found["strikes"], found["wrong"], found["bundles_twice"]) == (0, 0, 0)
+
+
 def test_a_process_that_ended_is_told_of(capsys: pytest.CaptureFixture[str]) -> None:
     before = usage(os.getpid())
     assert all(before.values())

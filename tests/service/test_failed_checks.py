@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import signal
@@ -141,6 +142,23 @@ def test_verdicts_are_found_one_at_a_time(tmp_path: Path) -> None:
     (tmp_path / "strikes").unlink()
     with pytest.raises(RefusedError, match="cannot be read"), one.judging("bob", known=0):
         pass
+
+
+def test_no_verdict_is_found_while_a_strike_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other processes would not know of it, and a restart would forget it."""
+
+    def fill(_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    strikes = Strikes(tmp_path / "strikes")
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", fill)
+        with pytest.raises(DiskError), strikes.judging("alice", known=0):
+            strikes.add("alice", "why")
+        with pytest.raises(RefusedError, match="cannot be read or written"), strikes.judging("bob", known=0):
+            pass
+    with strikes.judging("bob", known=0):
+        assert Strikes(tmp_path / "strikes").count("alice") >= 1
 
 
 def test_a_line_that_was_cut_short_is_none_and_spoils_no_other(tmp_path: Path) -> None:

@@ -96,7 +96,10 @@ class Strikes:
         """Find a verdict on a client while nobody else does, unless it is void; inside, `add` is allowed."""
         with ExitStack() as locked:
             try:
-                locked.enter_context(self._locked())
+                file = locked.enter_context(self._locked())
+                with self._adding:
+                    if self._unwritten:  # a strike that other processes do not know of yet, or a restart would forget
+                        self._write(file)
             except OSError:
                 raise _unreadable() from None
             self.check(client, known)
@@ -129,7 +132,7 @@ class Strikes:
 
 def _unreadable() -> RefusedError:
     return RefusedError(
-        "the server's list of strikes cannot be read",
+        "the server's list of strikes cannot be read or written",
         where="server",
         remedy="Ask whoever runs the server: its log says more.",
     )
