@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import multiprocessing
+import os
 import random
 import shutil
 import signal
@@ -20,7 +21,8 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from multiprocessing.queues import Queue
+from multiprocessing.connection import Connection
+from multiprocessing.context import SpawnProcess
 from pathlib import Path
 from typing import Any
 
@@ -40,20 +42,29 @@ FLAGS = ("--security", "malicious-client", "--hourly", "1000000")
 FAULTS = ("kill server", "kill client", "cut")
 RETRY_S = 0.05
 PATIENCE_S = 120.0
+CUT = signal.SIGUSR1
 BATCH = 2
 
 
-def ask_on(port: int, folder: Path, number: int, found: Queue[str], cut: Any) -> None:
+def ask_on(port: int, folder: Path, number: int, found: Connection) -> None:
     """One client process, until it is killed: tells of every batch of answers how many images it had."""
     _native.force_portable_for_tests(number % 2 == 1)
     audit(str(folder / "audit"))
     program, weights = save_tiny(folder / f"client-{number}")
     dice = np.random.default_rng(number)
+    connected: list[Client] = []
+
+    def hang_up(*_: object) -> None:
+        """In a thread: the one that the signal finds may be inside what hanging up needs."""
+        for client in connected:
+            threading.Thread(target=client.hang_up).start()
+
+    signal.signal(CUT, hang_up)
     while True:
         try:
             state = folder / "client"
             with Client("127.0.0.1", port, keys=folder / "keys" / "alice", state=state, timeout_s=PATIENCE_S) as client:
-                threading.Thread(target=_hang_up_when, args=(cut, client), daemon=True).start()
+                connected[:] = [client]
                 while True:
                     images = int(dice.choice((1, 1, 1, BATCH)))
                     if images == 1 and not client.ready and dice.random() < 0.2:
@@ -61,18 +72,12 @@ def ask_on(port: int, folder: Path, number: int, found: Queue[str], cut: Any) ->
                     pixels = dice.integers(0, 256, (images, 1, 4, 4), np.uint8)
                     logits = [answer.integer_logits for answer in client.infer_batch(pixels)]
                     is_right = np.array_equal(logits, interpret(program, weights, pixels))
-                    found.put(json.dumps({"images": images, "is_right": bool(is_right)}))
+                    found.send({"images": images, "is_right": bool(is_right)})
         except NobodyListensError:  # the server is just starting
             time.sleep(RETRY_S)
         except (ConnectionLostError, PeerGaveUpError, BundleRefusedError) as error:
-            found.put(json.dumps({"lost": type(error).__name__, "why": str(error)}))
+            found.send({"lost": type(error).__name__, "why": str(error)})
             time.sleep(RETRY_S)
-
-
-def _hang_up_when(cut: Any, client: Client) -> None:
-    cut.wait()
-    cut.clear()
-    client.hang_up()
 
 
 def run(folder: Path, inferences: int, kills: int, seed: int = 0) -> dict[str, Any]:
@@ -82,21 +87,23 @@ def run(folder: Path, inferences: int, kills: int, seed: int = 0) -> dict[str, A
         folder / "compiled", authority / "server", folder / "server", folder / "audit", flags=FLAGS
     ).start()
     context, dice = multiprocessing.get_context("spawn"), random.Random(seed)
-    found: Queue[str] = context.Queue()
-    cut, clients, done = context.Event(), 0, Counter[str]()
-    reasons, struck_by = Counter[str](), Counter[str]()
+    clients, done, reasons, struck_by = 0, Counter[str](), Counter[str](), Counter[str]()
     # The faults are spread over the inferences, not over time: a slow machine has as many.
     left = sorted(dice.sample(range(inferences), min(kills, inferences)))
 
-    def start_client() -> Any:
-        process = context.Process(target=ask_on, args=(server.port, folder, clients, found, cut), daemon=True)
+    def start_client() -> tuple[SpawnProcess, Connection]:
+        """A client with a pipe of its own: one that is killed may break what it writes to."""
+        heard, tells = context.Pipe(duplex=False)
+        process = context.Process(target=ask_on, args=(server.port, folder, clients, tells), daemon=True)
         process.start()
-        return process
+        tells.close()
+        return process, heard
 
-    client, start_s = start_client(), time.monotonic()
+    (client, found), start_s = start_client(), time.monotonic()
     try:
         while done["answers"] < inferences:
-            line = json.loads(found.get(timeout=PATIENCE_S))
+            assert found.poll(PATIENCE_S), "the client has fallen silent"
+            line = found.recv()
             if "lost" in line:
                 done["interrupted"] += 1
                 reasons[line["why"]] += 1
@@ -112,12 +119,13 @@ def run(folder: Path, inferences: int, kills: int, seed: int = 0) -> dict[str, A
                     server.stop(signal.SIGKILL)
                     server.start()
                 elif fault == "cut":
-                    cut.set()
+                    assert client.pid is not None
+                    os.kill(client.pid, CUT)
                 else:
                     client.kill()
                     client.join()
                     clients += 1
-                    client = start_client()
+                    client, found = start_client()
     finally:
         client.kill()
         client.join()
