@@ -59,6 +59,7 @@ def test_a_client_is_answered_as_the_server_offers(served: Security, tmp_path: P
                     client.infer(pixels)
             else:
                 with client:
+                    assert client.security == served
                     answer = client.infer(pixels)
                 assert np.array_equal(answer.integer_logits, logits)
                 assert backend in ("auto", answer.backend) and answer.backend in backends_of(served)

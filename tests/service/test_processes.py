@@ -20,8 +20,10 @@ import pytest
 import sphynx
 from sphynx.errors import ConnectionLostError, PeerGaveUpError, SphynxError
 from sphynx.program.interpret import interpret
+from sphynx.program.security import SECURITIES, Security
 from sphynx.protocol.linear import ServerModel
 from sphynx.protocol.shared_weights import read_shared, write_shared
+from sphynx.protocol.verify.plan import CheckPlan, plan_security
 from sphynx.service import session
 from sphynx.service.session import MAX_PING_BYTES, Ping
 from tests.program.programs import random_weights
@@ -179,12 +181,14 @@ def is_healthy(scene: Scene) -> bool:
         return False
 
 
-def test_shared_weights_are_those_of_the_model_and_of_no_other(tmp_path: Path) -> None:
+@pytest.mark.parametrize("security", SECURITIES)
+def test_shared_weights_are_those_of_the_model_and_of_no_other(security: Security, tmp_path: Path) -> None:
     program, weights = save_tiny(tmp_path)
-    model = ServerModel(program, weights)
+    check = plan_security(security, program, weights)
+    model = ServerModel(program, weights, check=check)
     shared = write_shared(model, weights)
     try:
-        read = read_shared(shared, program, weights)
+        read = read_shared(shared, program, weights, check=check)
         own, other = bytearray(model.prepared_bytes), bytearray(model.prepared_bytes)
         for into, one in ((own, model), (other, read)):
             at = 0
@@ -194,7 +198,9 @@ def test_shared_weights_are_those_of_the_model_and_of_no_other(tmp_path: Path) -
         with pytest.raises(PermissionError):
             os.pwrite(shared, b"x", 100)
         with pytest.raises(SphynxError, match="other weights"):
-            read_shared(shared, program, random_weights(tiny_program(), 1))
+            read_shared(shared, program, random_weights(tiny_program(), 1), check=check)
+        with pytest.raises(SphynxError, match="other weights"):
+            read_shared(shared, program, weights, check=CheckPlan(41, 4))
     finally:
         os.close(shared)
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from sphynx.program.backends import Backend
 from sphynx.program.ir import Program
-from sphynx.protocol import inference
+from sphynx.protocol import activations, inference
 from sphynx.protocol.linear import Words
 from sphynx.protocol.verify import parties
 from sphynx.service.client import Client
@@ -57,11 +57,7 @@ class Thief:
         self._lies: Sequence[Lie] = ()
         self.inferences = self.images = 0
         self._ring = np.uint64((1 << client.program.ring_bits) - 1)
-        honest_numbers, honest_material, honest_run = (
-            parties.committed_numbers,
-            inference.prepare_client,
-            inference.run_client,
-        )
+        honest_numbers = parties.committed_numbers
 
         def commit(program: Program, shares: Mapping[str, Words], masks: Mapping[str, Words]) -> dict[str, list[Words]]:
             numbers = honest_numbers(program, shares, masks)
@@ -70,12 +66,14 @@ class Thief:
 
         def prepare(channel: Any, ots: Any, backend: Any, layers: Any, shares: Any, masks: Any) -> Any:
             share, mask = self._lie(shares["relu"], masks["relu"])
-            return honest_material(channel, ots, backend, layers, {**shares, "relu": share}, {**masks, "relu": mask})
+            return activations.prepare_client(
+                channel, ots, backend, layers, {**shares, "relu": share}, {**masks, "relu": mask}
+            )
 
         def run(channel: Any, backend: Any, layer: Any, material: Any, own: Any, mask: Any) -> Any:
             if backend == "gmw":  # with garbled circuits both numbers are in the material
                 own, mask = self._lie(own, mask)
-            return honest_run(channel, backend, layer, material, own, mask)
+            return activations.run_client(channel, backend, layer, material, own, mask)
 
         patched.setattr(parties, "committed_numbers", commit)
         patched.setattr(inference, "prepare_client", prepare)

@@ -26,6 +26,7 @@ from sphynx.config import Keywords
 from sphynx.errors import ConnectionLostError, InputError, PeerGaveUpError
 from sphynx.program.backends import BACKEND_CHOICES, BACKENDS, Backend, BackendChoice, check_backend
 from sphynx.program.ir import Program
+from sphynx.program.security import Security
 from sphynx.protocol.transport import lost
 from sphynx.service.client import Client as Connection
 from sphynx.service.pictures import pixels_of
@@ -166,6 +167,11 @@ class Client:
         """The server in use, of those that were listed."""
         self._connect()
         return str(self._place)
+
+    @property
+    def security(self) -> Security:
+        """How far the server need not trust its clients: semi-honest, or malicious-client."""
+        return self._connect().security
 
     @property
     def server_count(self) -> int:
