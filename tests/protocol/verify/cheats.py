@@ -106,11 +106,13 @@ def upload(tensor: str) -> Callable[[pytest.MonkeyPatch, Random], None]:
     return deceive
 
 
-def answer(*, forges: bool) -> Callable[[pytest.MonkeyPatch, Random], None]:
-    """Return a colour of the other label in one layer, and where it `forges` a guess of that label."""
+def answer(
+    *, forges: bool, layers: int = len(list(PROGRAM.activations))
+) -> Callable[[pytest.MonkeyPatch, Random], None]:
+    """Return a colour of the other label in one of the layers, and where it `forges` a guess of that label."""
 
     def deceive(patch: pytest.MonkeyPatch, random: Random) -> None:
-        honest, layers = garbling.evaluate, len(list(PROGRAM.activations))
+        honest = garbling.evaluate
         at, done = int(random.integers(layers)), [0]
 
         def changed(*arguments: Any, **options: Any) -> Any:
