@@ -12,9 +12,11 @@ from sphynx.bench import clear
 from sphynx.bench.private import measure_private
 from sphynx.bench.private_models import untrained_model
 from sphynx.bench.results import BenchRun, ThroughputRun
+from sphynx.cli.bench_options import print_rows
 from sphynx.cli.main import app
 from tests.bench.designs import small_file
 
+KEPT = Path(__file__).parents[2] / "results" / "private"
 KEYS = {
     "model",
     "relus",
@@ -64,6 +66,25 @@ def test_rows_have_the_promised_keys(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert all(entry["end_s"] - entry["start_s"] >= 0 for entry in row["timeline"])
 
 
+def test_kinds_of_security_are_compared_in_a_table_of_their_own(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    kept = BenchRun.from_json(json.loads((KEPT / "streams.json").read_text()))
+    one = kept.rows[0]
+    other = replace(one, security="malicious-client", offline_bytes=2 * one.offline_bytes, offline_cpu_s=1.5)
+    print_rows("title", replace(kept, rows=(one, other)))
+    table = capsys.readouterr().out.partition("by security")[2]
+    for row in (one, other):
+        disk = row.bundle_bytes
+        (line,) = (line for line in table.splitlines() if f" {row.security} " in line)
+        cells = [cell.strip() for cell in line.strip("│ ").split("│")]
+        assert cells[-2:] == [f"{row.offline_bytes / 1e6:.1f}", f"{disk.server / 1e6:.1f} / {disk.client / 1e6:.1f}"]
+        assert cells[5:7] == [f"{row.online_cpu_s:.3f}", f"{row.offline_cpu_s:.3f}"]
+    print_rows("title", replace(kept, rows=(one,)))
+    assert "by security" not in capsys.readouterr().out
+
+
 def test_networks_of_one_name_are_each_asked_their_own_question(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -75,9 +96,7 @@ def test_networks_of_one_name_are_each_asked_their_own_question(
     assert all(row.equal_to_oracle for row in rows)
 
 
-@pytest.mark.parametrize(
-    "file", sorted((Path(__file__).parents[2] / "results" / "private").glob("*.json")), ids=lambda file: file.stem
-)
+@pytest.mark.parametrize("file", sorted(KEPT.glob("*.json")), ids=lambda file: file.stem)
 def test_kept_results_are_read_as_they_were_written(file: Path) -> None:
     kept = json.loads(file.read_text())
     kind = ThroughputRun if "inferences_per_s" in kept["rows"][0] else BenchRun

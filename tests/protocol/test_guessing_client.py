@@ -12,6 +12,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from benchmarks.ot_check_price import without_checks
 from numpy.typing import NDArray
 from tests.program.programs import gated_program, random_weights, small_program
 from tests.protocol.flipping_receiver import flipping
@@ -24,7 +25,6 @@ from sphynx.core import Prg, garbling, ot
 from sphynx.errors import InconsistentOtError
 from sphynx.program.backends import Backend
 from sphynx.program.ir import Program
-from sphynx.protocol import ots, relu_gc
 from sphynx.protocol.activations import activation_layers
 from sphynx.protocol.channel import Channel
 from sphynx.protocol.gmw_material import _Batch
@@ -34,23 +34,13 @@ from sphynx.protocol.relu_layer import ReluLayer
 
 Words = NDArray[np.uint64]
 GUESSES = 16
-_OFF = {"checked": False}
 
 
 @pytest.fixture
-def unchecked(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def unchecked() -> Iterator[None]:
     """Both parties without checks, as it was."""
-    for name in ("setup_blocks", "message_blocks"):
-        honest = getattr(ot, name)
-        monkeypatch.setattr(ot, name, lambda *counts, honest=honest, **named: honest(*counts, **named | _OFF))
-    for kind in (ot.OtReceiver, ot.OtSender):
-        made = kind.__init__
-        monkeypatch.setattr(kind, "__init__", lambda *own, made=made, **named: made(*own, **named | _OFF))
-    monkeypatch.setattr(ots, "_DOWN_BLOCKS", ot.setup_blocks(PARAMETER, checked=True))
-    monkeypatch.setattr(ots, "_UP_BASE_BLOCKS", ots.blocks_down(ot.BASE_OTS, random_choices=False))
-    relu_gc.messages.cache_clear()
-    yield
-    relu_gc.messages.cache_clear()
+    with without_checks():
+        yield
 
 
 def places(backend: Backend) -> list[int]:

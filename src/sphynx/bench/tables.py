@@ -23,6 +23,18 @@ PRIVATE_COLUMNS = [
     ">peak MB s / c",
     "exact",
 ]
+SECURITY_COLUMNS = [
+    "network",
+    "security",
+    "link",
+    ">online",
+    ">offline",
+    ">CPU s online",
+    ">CPU s offline",
+    ">online MB",
+    ">offline MB",
+    ">disk MB s / c",
+]
 THROUGHPUT_COLUMNS = [
     "network",
     ">ReLUs",
@@ -60,6 +72,24 @@ def private_rows(rows: Sequence[BenchRow]) -> Iterator[list[str]]:
             str(row.rounds),
             f"{memory.server / 1e6:.0f} / {memory.client / 1e6:.0f}",
             _exact(row.equal_to_oracle),
+        ]
+
+
+def security_rows(rows: Sequence[BenchRow]) -> Iterator[list[str]]:
+    """Compare kinds of security: CPU is that of both parties, the disk that of a bundle's halves."""
+    for row in rows:
+        disk = row.bundle_bytes
+        yield [
+            f"{row.model}, {row.backend}",
+            row.security,
+            row.link,
+            _milliseconds(row.online_s),
+            _milliseconds(row.offline_s),
+            f"{row.online_cpu_s:.3f}",
+            f"{row.offline_cpu_s:.3f}",
+            f"{row.online_bytes / 1e6:.2f}",
+            f"{row.offline_bytes / 1e6:.1f}",
+            f"{disk.server / 1e6:.1f} / {disk.client / 1e6:.1f}",
         ]
 
 

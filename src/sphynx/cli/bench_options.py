@@ -153,10 +153,12 @@ def measured(
 
 
 def print_rows(title: str, run: BenchRun) -> None:
-    from sphynx.bench.tables import PRIVATE_COLUMNS, private_rows
+    from sphynx.bench.tables import PRIVATE_COLUMNS, SECURITY_COLUMNS, private_rows, security_rows
 
     first = run.rows[0]
     note = f"medians of {first.repeats}; {first.transport}; {machine_words(run)}; x: relative to the clear"
     if any(row.plaintext_s is None for row in run.rows):
         note += "; -: not timed in the clear, which takes the run's design.json in the compiled folder"
     print_table(title, PRIVATE_COLUMNS, private_rows(run.rows), note=note)
+    if len({row.security for row in run.rows}) > 1:
+        print_table("by security", SECURITY_COLUMNS, security_rows(run.rows), note="CPU: both parties; disk: a bundle")

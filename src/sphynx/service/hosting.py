@@ -20,7 +20,7 @@ from sphynx.program.ir import Program
 from sphynx.program.weights import content_hash
 from sphynx.protocol.linear import ServerModel
 from sphynx.protocol.shared_weights import write_shared
-from sphynx.protocol.verify.plan import CheckPlan, plan_security
+from sphynx.protocol.verify.plan import BUNDLE_IMAGES, CheckPlan, plan_security
 from sphynx.service.admission import Admission
 from sphynx.service.credentials import FreshKeys, check_server_keys
 from sphynx.service.events import EventLog
@@ -75,7 +75,8 @@ def open_server(
     """
     keys, state, limits = Path(settings.keys), settings.state_folder, settings.limits
     check_server_keys(keys)
-    check = plan_security(settings.security, program, weights)
+    images = max(BUNDLE_IMAGES, limits.batch)
+    check = plan_security(settings.security, program, weights, images=images)
     model = ServerModel(program, dict(weights), memory_bytes=limits.weight_memory_bytes, check=check)
     with ExitStack() as opened:
         store = opened.enter_context(
