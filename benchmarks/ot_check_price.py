@@ -14,7 +14,7 @@ import statistics
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from functools import partial
 from typing import Any
 from unittest.mock import patch
@@ -75,7 +75,7 @@ class Parties:
 
 def measure(model: ServerModel, backend: Backend, repeats: int) -> str:
     """A row of the table."""
-    ways = (nullcontext, without_checks)
+    ways: tuple[Callable[[], AbstractContextManager[None]], ...] = (nullcontext, without_checks)
     with ThreadPoolExecutor(1) as pool:
         parties = [Parties(model, backend, pool) for _ in ways]
         for way, both in zip(ways, parties, strict=True):
