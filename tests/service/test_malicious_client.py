@@ -32,7 +32,7 @@ from tests.service.test_limits import serving
 
 OFFLINE = {"share": commit("relu", 0, lambda _: 2**17), "upload": upload(INPUT)}
 ONLINE = {"pixel": ask(2**19), "colour": answer(forges=False, layers=1), "label": answer(forges=True, layers=1)}
-SLOW = [pytest.param(cheat, marks=pytest.mark.slow) for cheat in ("upload", "colour", "label")]
+SLOW = [pytest.param(cheat, marks=pytest.mark.slow) for cheat in ("share", "upload", "colour", "label")]
 FLAGS = ("--security", "malicious-client")
 
 
@@ -75,7 +75,7 @@ def test_honest_clients_get_the_oracles_answers(processes: str, scene: Scene) ->
     assert strikes(scene) == 0
 
 
-@pytest.mark.parametrize("cheat", ["share", "pixel", *SLOW])
+@pytest.mark.parametrize("cheat", ["pixel", *SLOW])
 def test_who_cheats_gets_a_strike_and_no_logits(cheat: str, checked: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     """The strike is on the disk when it is told, and stays there. What it had ready is burned, on whichever connection
     it was made, in whatever phase it failed."""
