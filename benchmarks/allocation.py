@@ -101,8 +101,8 @@ def candidates_of(design: StreamDesign, budget: Budget, settings: argparse.Names
 
 def start_of(settings: argparse.Namespace, data: Data) -> StreamDesign:
     image = Shape(*data.image)
-    stages, stem_stride = stages_from_text(settings.stages, image)
-    return StreamDesign(stages, image, data.classes, stem_stride)
+    stages, stem = stages_from_text(settings.stages, image)
+    return StreamDesign(stages, image, data.classes, stem.stride, stem_kernel=stem.kernel)
 
 
 def prepare_views(settings: argparse.Namespace, data: Data, training: Recipe) -> Recipe:

@@ -58,8 +58,8 @@ def test_a_design_gets_random_weights(tmp_path: Path) -> None:
 
 
 def test_a_stream_gets_random_weights_and_a_trained_streams_ring(tmp_path: Path) -> None:
-    stages, stride = stages_from_text("16:64:12 8:128:168 4:256:256x2,216", CIFAR)
-    design = StreamDesign(stages, CIFAR, 100, stride, name="shallow")
+    stages, stem = stages_from_text("16:64:12 8:128:168 4:256:256x2,216", CIFAR)
+    design = StreamDesign(stages, CIFAR, 100, stem.stride, name="shallow")
     design.save(tmp_path / "stream.json")
     model = private_models.untrained_model(str(tmp_path / "stream.json"), "single", tmp_path / "compiled")
     program = load_program(model.folder)

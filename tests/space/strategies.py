@@ -81,6 +81,7 @@ stream_designs = st.builds(
     stages=stages(),
     image=images,
     classes=st.integers(1, 5),
-    stem_stride=st.sampled_from([1, 2]),
+    stem_stride=st.sampled_from([1, 2, 3]),
+    stem_kernel=st.sampled_from([3, 5, 9]),
     borders=st.sampled_from(["zero", "halo"]),
 )

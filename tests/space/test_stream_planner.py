@@ -41,6 +41,19 @@ def test_small_images_have_fewer_stages() -> None:
     assert len(plan_stream(1_000, 0.05, Shape(1, 8, 8), 10).chosen.design.stages) == 1
 
 
+def test_large_grey_images_rectify_on_their_last_four_maps() -> None:
+    chosen = plan_stream(11_264, 0.05, Shape(1, 128, 128), 3).chosen.design
+    assert str(chosen) == "9x9/4 32:48:4 16:96:12 8:128:32 4:192:64x2" and chosen.relus == 11_264
+    assert str(plan_stream(11_000, 0.05, Shape(1, 128, 128), 3).design).startswith("9x9/4 32:48:4 16:96:12 8:128:32")
+
+
+@given(st.integers(8_000, 200_000), st.sampled_from([128, 150, 200, 224, 300]))
+def test_large_images_within_the_budget(budget: int, size: int) -> None:
+    for plan in plan_stream(budget, 0.05, Shape(1, size, size), 3).plans:
+        assert 0.95 * budget <= plan.relus <= budget
+        assert all(stage.channels for stage in plan.design.stages[-3:])
+
+
 def test_a_budget_too_small_for_any_block() -> None:
     with pytest.raises(InputError, match="no stream network has 20 ReLUs"):
         plan_stream(20, 0.05, CIFAR, 10)

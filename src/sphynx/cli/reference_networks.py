@@ -68,5 +68,5 @@ def stream_network(stages: str, borders: Borders, image_size: int, image_channel
     from sphynx.space.tally import Shape
 
     image = Shape(image_channels, image_size, image_size)
-    found, stride = stages_from_text(stages, image)
-    return StreamDesign(found, image, classes, stride, borders)
+    found, stem = stages_from_text(stages, image)
+    return StreamDesign(found, image, classes, stem.stride, borders, stem_kernel=stem.kernel)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from sphynx.network.inside_norm import InsideNorm
-from sphynx.space.stream import KERNEL, STEM_KERNEL, StreamDesign
+from sphynx.space.stream import KERNEL, StreamDesign
 
 CORE = 1  # how far a block's 3x3 convolution reaches beyond the inside
 
@@ -19,9 +19,7 @@ class StreamNetwork(nn.Module):
         super().__init__()
         self.design = design
         widths, halos = [stage.width for stage in design.stages], design.halos
-        stem = nn.Conv2d(
-            design.image.channels, widths[0], STEM_KERNEL, design.stem_stride, design.stem_padding, bias=False
-        )
+        stem = nn.Conv2d(design.image.channels, widths[0], *design.stem, design.stem_padding, bias=False)
         self.stem = nn.Sequential(stem, InsideNorm(widths[0], halos[0]))
         self.stages = nn.ModuleList(
             nn.Sequential(*(StreamBlock(stage.width, channels, halo > 0) for channels in stage.channels))

@@ -1,6 +1,6 @@
 """Stream networks: a linear stream of W channels runs through the whole network, and nothing on it is rectified.
 
-    stem     s = BN(conv5x5(image -> W)), with stride
+    stem     s = BN(conv KxK / S (image -> W)), K = 5 unless said otherwise
     block    s <- s + BN(conv3x3(ReLU(BN(conv3x3(s -> C))) -> W))        only the C channels of a block are rectified
     reduce   s <- BN(conv3x3/2(s -> W'))                                 between two stages; linear
     head     linear(mean over the pixels of s)
@@ -17,10 +17,10 @@ ReLU layer. Batch statistics and the head's mean are of the inside [0, h) in bot
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import ClassVar, get_args
+from typing import Any, ClassVar, NamedTuple, get_args
 
 from sphynx.errors import InputError, join_faults
 from sphynx.record import Record
@@ -29,17 +29,28 @@ from sphynx.space.described import Described
 from sphynx.space.tally import Account, Shape, Tally
 
 STEM_KERNEL, KERNEL = 5, 3
-STEM_STRIDES = (1, 2, 4)
+MOST_STEM_KERNEL = 63
 MOST_BLOCKS = 10_000  # that a stage is written with: 12x100000000 would fill the memory
 
 _REMEDY = "`sphynx plan --family stream` lists working designs; `sphynx show DESIGN --json` prints one as a file."
-_NOTATION = "Write stages as map:W:C,C,... such as 16:64:12 8:128:56x3 4:256:256x2,216."
+_NOTATION = (
+    "Write stages as map:W:C,C,... such as 16:64:12 8:128:56x3 4:256:256x2,216; before them, where it is not 5x5, the "
+    "stem as kernel/stride: 9x9/4 32:48:4 16:96:12."
+)
 
 
 @dataclass(frozen=True)
 class Stage(Record):
     width: int  # W, the stream's channels
     channels: tuple[int, ...]  # C of each block; a stage without blocks only reduces
+
+
+class Stem(NamedTuple):
+    kernel: int  # K; odd
+    stride: int
+
+    def __str__(self) -> str:
+        return f"{self.kernel}x{self.kernel}/{self.stride}"
 
 
 @dataclass(frozen=True)
@@ -54,6 +65,7 @@ class StreamDesign(Described):
 
     FORMAT: ClassVar[str] = "sphynx-stream/1"
     REMEDY: ClassVar[str] = _REMEDY
+    FILE_DEFAULTS: ClassVar[Mapping[str, Any]] = {"name": "", "stem_kernel": STEM_KERNEL}
 
     stages: tuple[Stage, ...]
     image: Shape = Shape(3, 32, 32)
@@ -61,11 +73,23 @@ class StreamDesign(Described):
     stem_stride: int = 2
     borders: Borders = "halo"
     name: str = ""
+    stem_kernel: int = STEM_KERNEL
 
     def __post_init__(self) -> None:
         faults = _faults(self)
         if faults:
             raise InputError(join_faults(faults), where=self.name or "stream design", remedy=_REMEDY)
+
+    def to_json(self) -> dict[str, Any]:
+        """As the fields are, but for a stem of 5x5: designs from before there were others keep their fingerprint."""
+        values = super().to_json()
+        if self.stem_kernel == STEM_KERNEL:
+            del values["stem_kernel"]
+        return values
+
+    @property
+    def stem(self) -> Stem:
+        return Stem(self.stem_kernel, self.stem_stride)
 
     @property
     def maps(self) -> tuple[Shape, ...]:
@@ -86,7 +110,7 @@ class StreamDesign(Described):
 
     @property
     def stem_padding(self) -> int:
-        return self.stem_stride * self.halos[0] + STEM_KERNEL // 2
+        return self.stem_stride * self.halos[0] + self.stem_kernel // 2
 
     @property
     def blocks(self) -> int:
@@ -105,11 +129,12 @@ class StreamDesign(Described):
         return account_of_stream(self)
 
     def __str__(self) -> str:
-        """The stages as `stages_from_text` reads them."""
-        return " ".join(
+        """The stages as `stages_from_text` reads them, behind the stem where it is not 5x5 of the least stride."""
+        stages = " ".join(
             f"{place.height}:{stage.width}:{_runs(stage.channels)}"
             for stage, place in zip(self.stages, self.maps, strict=True)
         )
+        return stages if self.stem == _usual_stem(self.image, self.maps[0].height) else f"{self.stem} {stages}"
 
 
 def account_of_stream(design: StreamDesign) -> Account:
@@ -117,8 +142,8 @@ def account_of_stream(design: StreamDesign) -> Account:
     account, halo = Account(), design.borders == "halo"
     tally, maps = account.total, design.maps
     first = design.stages[0].width
-    s = _conv_norm(tally, design.image, first, STEM_KERNEL, design.stem_stride, design.stem_padding)
-    account.close_row("stem", f"conv{STEM_KERNEL}, stride {design.stem_stride}", s)
+    s = _conv_norm(tally, design.image, first, design.stem_kernel, design.stem_stride, design.stem_padding)
+    account.close_row("stem", f"conv{design.stem_kernel}, stride {design.stem_stride}", s)
     for number, (stage, inside) in enumerate(zip(design.stages, maps, strict=True)):
         if number:
             s = _conv_norm(tally, s, stage.width, KERNEL, 2, 0 if halo else 1)
@@ -136,10 +161,14 @@ def _conv_norm(tally: Tally, x: Shape, channels: int, kernel: int, stride: int, 
     return tally.batch_norm(tally.convolution(x, channels, kernel, stride=stride, padding=padding))
 
 
-def stages_from_text(text: str, image: Shape) -> tuple[tuple[Stage, ...], int]:
-    """`16:64:12 8:128:56x3 4:256:256x2,216` as stages and the stem's stride. The maps must halve one another."""
+def stages_from_text(text: str, image: Shape) -> tuple[tuple[Stage, ...], Stem]:
+    """`16:64:12 8:128:56x3 4:256:256x2,216` as stages and the stem: 5x5 unless `9x9/4` stands before them. The maps
+    must halve one another, rounded up."""
     stages, sizes = [], []
-    for part in text.split():
+    written, parts = re.match(r"\s*(\d{1,3})x(\d{1,3})/(\d{1,4})\s", text), text.split()
+    if written and written[1] == written[2]:
+        parts = parts[1:]
+    for part in parts:
         match = re.fullmatch(r"(\d+):(\d+):((?:\d+(?:x\d+)?(?:,\d+(?:x\d+)?)*)?)", part)
         if match is None:
             raise InputError(f"{part!r} is not a stage", where=text, remedy=_NOTATION)
@@ -151,15 +180,22 @@ def stages_from_text(text: str, image: Shape) -> tuple[tuple[Stage, ...], int]:
             channels += [int(value)] * int(times or 1)
         sizes.append(int(match[1]))
         stages.append(Stage(int(match[2]), tuple(channels)))
-    strides = [stride for stride in STEM_STRIDES if sizes and -(-image.height // stride) == sizes[0]]
-    if not strides or any(after != -(-before // 2) for before, after in pairwise(sizes)):
+    stem = Stem(int(written[1]), int(written[3])) if written else _usual_stem(image, sizes[0] if sizes else 0)
+    fits = stem is not None and stem.stride > 0 and sizes and -(-image.height // stem.stride) == sizes[0]
+    if stem is None or not fits or any(after != -(-before // 2) for before, after in pairwise(sizes)):
         raise InputError(
             f"the maps {', '.join(map(str, sizes)) or '(none)'} do not fit {image} images",
             where=text,
-            remedy=f"The first map is the image's size over {' or '.join(map(str, STEM_STRIDES))}, each further one "
-            f"half of the one before. {_NOTATION}",
+            remedy="The first map is the image's size over the stem's stride, each further one half of the one before, "
+            f"both rounded up. {_NOTATION}",
         )
-    return tuple(stages), strides[0]
+    return tuple(stages), stem
+
+
+def _usual_stem(image: Shape, first_map: int) -> Stem | None:
+    """The stem of the least stride that makes this map; None where no stride does."""
+    strides = range(1, image.height + 1)
+    return next((Stem(STEM_KERNEL, stride) for stride in strides if -(-image.height // stride) == first_map), None)
 
 
 def _runs(channels: Sequence[int]) -> str:
@@ -179,8 +215,13 @@ def _faults(design: StreamDesign) -> list[str]:
         return ["there are no stages"]
     if design.borders not in get_args(Borders):
         faults.append(f"borders must be one of {', '.join(get_args(Borders))}, not {design.borders!r}")
-    if design.stem_stride not in STEM_STRIDES:
-        faults.append(f"stem_stride must be one of {', '.join(map(str, STEM_STRIDES))}, not {design.stem_stride!r}")
+    if design.stem_kernel % 2 == 0 or not 1 <= design.stem_kernel <= MOST_STEM_KERNEL:
+        faults.append(f"stem_kernel must be odd, from 1 to {MOST_STEM_KERNEL}, not {design.stem_kernel!r}")
+    if not 1 <= design.stem_stride <= design.stem_kernel:
+        faults.append(
+            f"stem_stride must be from 1 to stem_kernel = {design.stem_kernel}, or pixels stay unread, not "
+            f"{design.stem_stride!r}"
+        )
     if min(design.classes, *design.image) < 1:
         faults.append("classes and image sizes must be at least 1")
     for number, stage in enumerate(design.stages):
