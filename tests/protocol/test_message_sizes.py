@@ -4,7 +4,7 @@ import pytest
 from tests.program.programs import random_weights, small_program
 from tests.service.tiny import wide_program
 
-from sphynx.core.gmw import ReluShape
+from sphynx.core.gmw import ReluShape, online_messages
 from sphynx.errors import SphynxError
 from sphynx.program.backends import BACKENDS, Backend
 from sphynx.protocol import relu_gc
@@ -13,7 +13,6 @@ from sphynx.protocol.bundle import MAX_BATCH
 from sphynx.protocol.channel import MAX_PAYLOAD_BYTES, local_pair
 from sphynx.protocol.floor import FloorLayer
 from sphynx.protocol.gate import GateLayer
-from sphynx.protocol.gmw_material import offline_messages
 from sphynx.protocol.inference import InferenceClient, InferenceServer
 from sphynx.protocol.linear import ServerModel
 from sphynx.protocol.linear_plan import plan_program
@@ -56,6 +55,8 @@ def test_every_kind_of_layer_is_refused_by_name(backend: Backend, count: int) ->
     plan = plan_program(PROGRAM)
     for small, large in zip(layers(1000), layers(count), strict=True):
         check_messages(plan, {"layer": small}, backend, 1)
+        if backend == "gmw" and isinstance(large, ReluLayer) and count == 1 << 28:
+            continue  # prepared in several batches
         with pytest.raises(SphynxError, match=r"^layer: with 1 images"):
             check_messages(plan, {"layer": large}, backend, 1)
 
@@ -64,9 +65,9 @@ def test_every_kind_of_layer_is_refused_by_name(backend: Backend, count: int) ->
 def test_the_largest_layer_that_is_taken_fills_a_frame(backend: Backend) -> None:
     def request_bytes(count: int) -> int:
         shape = ReluShape(20, 44, 3, count)
-        return relu_gc.messages(shape).request if backend == "gc" else offline_messages(shape).request
+        return relu_gc.messages(shape).request if backend == "gc" else online_messages(shape).server_bytes
 
-    least, beyond = 1, 1 << 28
+    least, beyond = 1, 1 << 29
     while beyond - least > 1:
         middle = (least + beyond) // 2
         least, beyond = (middle, beyond) if request_bytes(middle) <= MAX_PAYLOAD_BYTES else (least, middle)

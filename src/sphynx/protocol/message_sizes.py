@@ -1,6 +1,7 @@
 """Check that all messages of a preparation fit a frame: before the first of them, not after minutes of work.
 
-Those of an inference are smaller. Both parties ask, with the same answer: sizes follow from the public program.
+Those of an inference are smaller, but for large layers of GMW. Both parties ask, with the same answer: sizes follow
+from the public program.
 """
 
 from __future__ import annotations
@@ -8,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import chain
 
+from sphynx.core.gmw import online_messages
 from sphynx.errors import SphynxError
 from sphynx.program.backends import Backend
 from sphynx.protocol import relu_gc
 from sphynx.protocol.activations import Layer, Layers
 from sphynx.protocol.channel import MAX_PAYLOAD_BYTES
 from sphynx.protocol.gate import GateLayer
+from sphynx.protocol.gmw_cuts import largest_cut
 from sphynx.protocol.gmw_material import offline_messages
 from sphynx.protocol.linear_plan import ProgramPlan
 from sphynx.protocol.relu_layer import ReluLayer
@@ -57,5 +60,6 @@ def _largest(layer: Layer, backend: Backend) -> int:
         return max(size for _, plan in layer.parts for size in (plan.request_bytes, plan.answer_bytes))
     if backend == "gc":
         return relu_gc.messages(layer.shape).request  # tables come in chunks
-    sizes = offline_messages(layer.shape)
-    return max(sizes.request, sizes.answer, sizes.conversion, sizes.corrections)
+    sizes = offline_messages(largest_cut(layer.shape))
+    online = online_messages(layer.shape).server_bytes  # in several messages; those of large layers are not cut
+    return max(sizes.request, sizes.answer, sizes.conversion, sizes.corrections, online)

@@ -1,19 +1,19 @@
 """ReLU layers by bit-sliced GMW: few bytes, 4 messages a layer for 6 to 34 bits. Semi-honest.
 
-Offline, the four messages of gmw_material.py; each is sent for all layers before the next is waited for, so that
-both parties compute at the same time and rounds do not grow with layers. Online, the messages of sphynx.core.gmw, by
-turns (turns.py).
+Offline, the four messages of gmw_material.py for every batch, in the order of gmw_cuts.py: many are under way before
+the first is waited for, so that both parties compute at the same time and rounds do not grow with layers. Online, the
+messages of sphynx.core.gmw, by turns (turns.py).
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
-from functools import partial
 
 from sphynx.core import gmw
-from sphynx.protocol.ahead import Ask, answers_ahead
 from sphynx.protocol.channel import Channel
-from sphynx.protocol.gmw_material import GmwOfflineClient, GmwOfflineServer
+from sphynx.protocol.gmw_cuts import Cut, Materials, Turn, cuts_of, turns
+from sphynx.protocol.gmw_material import GmwOfflineClient, GmwOfflineServer, offline_messages
 from sphynx.protocol.ots import ClientOts, ServerOts
 from sphynx.protocol.relu_layer import Arrays, ReluLayer, Words
 from sphynx.protocol.turns import follow, lead
@@ -21,17 +21,21 @@ from sphynx.protocol.turns import follow, lead
 
 class GmwReluServer:
     def offline(self, channel: Channel, ots: ServerOts, layers: Sequence[ReluLayer]) -> list[Arrays]:
-        batches = [(layer.name, GmwOfflineServer(layer.shape, ots.down, ots.up)) for layer in layers]
-        for name, batch in batches:
-            with channel.section("offline", name):
-                channel.send(*batch.answer(channel.receive(batch.sizes.request)))
-        materials = []
-        for name, batch in batches:
-            with channel.section("offline", name):
-                corrections, material = batch.finish(channel.receive(batch.sizes.conversion))
-                channel.send(*corrections)
-            materials.append(_arrays(material.shares) | {"leaf_masks": material.leaf_masks, "alpha": material.alpha})
-        return materials
+        cuts, materials = cuts_of(layers), Materials(layers)
+        begun: dict[int, GmwOfflineServer] = {}
+        for turn in turns(_request_bytes(cuts)):
+            cut = cuts[turn.batch]
+            with channel.section("offline", cut.name):
+                if turn.converts:
+                    batch = begun.pop(turn.batch)
+                    corrections, material = batch.finish(channel.receive(batch.sizes.conversion))
+                    channel.send(*corrections)
+                    shares = _arrays(material.shares)
+                    materials.put(cut, shares | {"leaf_masks": material.leaf_masks, "alpha": material.alpha})
+                else:
+                    batch = begun[turn.batch] = GmwOfflineServer(cut.shape, ots.down, ots.up)
+                    channel.send(*batch.answer(channel.receive(batch.sizes.request)))
+        return materials.arrays
 
     def online(self, channel: Channel, layer: ReluLayer, material: Arrays, x: Words) -> Words:
         return lead(channel, layer.shape.gadget.server(x, **material), layer.shape.count)
@@ -46,39 +50,63 @@ class GmwReluClient:
         shares: Sequence[Words],
         new_masks: Sequence[Words],  # noqa: ARG002 - needed online only
     ) -> list[Arrays]:
-        batches = [
-            (layer.name, GmwOfflineClient(layer.shape, ots.down, ots.up, x))
-            for layer, x in zip(layers, shares, strict=True)
-        ]
-
-        def request(name: str, batch: GmwOfflineClient) -> None:
-            with channel.section("offline", name):
-                channel.send(*batch.request())
-
-        def answer(name: str, batch: GmwOfflineClient) -> bytearray:
-            with channel.section("offline", name):
-                return channel.receive(batch.sizes.answer)
-
-        def convert(name: str, batch: GmwOfflineClient) -> None:
-            answered = next(answers)
-            with channel.section("offline", name):
-                channel.send(*batch.conversion(answered))
-
-        def finish(name: str, batch: GmwOfflineClient) -> Arrays:
-            with channel.section("offline", name):
-                return _arrays(batch.finish(channel.receive(batch.sizes.corrections)))
-
-        requests = [Ask(b.sizes.request, partial(request, name, b), partial(answer, name, b)) for name, b in batches]
-        answers = answers_ahead(channel.ahead_bytes, requests)
-        if sum(batch.sizes.conversion for _, batch in batches) > channel.ahead_bytes:
-            answers = iter(list(answers))  # corrections may have to be read early, and the answers come before them
-        conversions = [
-            Ask(b.sizes.conversion, partial(convert, name, b), partial(finish, name, b)) for name, b in batches
-        ]
-        return list(answers_ahead(channel.ahead_bytes, conversions))
+        preparing = _Preparing(channel, ots, layers, shares)
+        for turn in turns(_request_bytes(preparing.cuts)):
+            preparing.take(turn)
+        return preparing.finish()
 
     def online(self, channel: Channel, layer: ReluLayer, material: Arrays, x: Words, new_mask: Words) -> None:
         follow(channel, layer.shape.gadget.client(x, **material, new_mask=new_mask))
+
+
+class _Preparing:
+    """The client's batches under way: what it sent and the server has yet to answer, which it does in order."""
+
+    def __init__(self, channel: Channel, ots: ClientOts, layers: Sequence[ReluLayer], shares: Sequence[Words]) -> None:
+        self.cuts = cuts_of(layers)
+        self._channel, self._ots, self._shares, self._materials = channel, ots, shares, Materials(layers)
+        self._begun: dict[int, GmwOfflineClient] = {}
+        self._answers: dict[int, bytearray] = {}
+        self._unanswered: deque[tuple[Turn, int]] = deque()  # with the bytes that were sent
+        self._unanswered_bytes = 0
+
+    def take(self, turn: Turn) -> None:
+        cut = self.cuts[turn.batch]
+        if turn.converts:
+            while turn.batch not in self._answers:
+                self._hear()
+            batch = self._begun[turn.batch]
+        else:
+            own = self._shares[cut.number][cut.own]
+            batch = self._begun[turn.batch] = GmwOfflineClient(cut.shape, self._ots.down, self._ots.up, own)
+        size = batch.sizes.conversion if turn.converts else batch.sizes.request
+        while self._unanswered and self._unanswered_bytes + size > self._channel.ahead_bytes:
+            self._hear()
+        with self._channel.section("offline", cut.name):
+            self._channel.send(*(batch.conversion(self._answers.pop(turn.batch)) if turn.converts else batch.request()))
+        self._unanswered.append((turn, size))
+        self._unanswered_bytes += size
+
+    def finish(self) -> list[Arrays]:
+        while self._unanswered:
+            self._hear()
+        return self._materials.arrays
+
+    def _hear(self) -> None:
+        """Take the server's next message."""
+        turn, size = self._unanswered.popleft()
+        self._unanswered_bytes -= size
+        cut, batch = self.cuts[turn.batch], self._begun[turn.batch]
+        with self._channel.section("offline", cut.name):
+            if turn.converts:
+                self._materials.put(cut, _arrays(batch.finish(self._channel.receive(batch.sizes.corrections))))
+                del self._begun[turn.batch]
+            else:
+                self._answers[turn.batch] = self._channel.receive(batch.sizes.answer)
+
+
+def _request_bytes(cuts: Sequence[Cut]) -> list[int]:
+    return [offline_messages(cut.shape).request for cut in cuts]
 
 
 def _arrays(material: gmw.Material) -> Arrays:
