@@ -22,7 +22,7 @@ print(f"{checked.accuracy:.1%} right as integers, {checked.float_network.accurac
 print(f"both name the same class for {checked.float_network.agreement:.1%}")
 
 # 3. A private inference of the same integers, both parties in this process: equal to the last bit.
-pictures = compiled.images(images=2).images.numpy()
+pictures = compiled.images(images=2).images
 for backend in ("gmw", "gc"):
     answer = compiled.infer_privately(pictures[:1], backend=backend)[0]
     assert (answer.logits == compiled.infer(pictures[:1])[0]).all()

@@ -89,7 +89,7 @@ def test_compiled_networks_are_saved_checked_and_asked(
     checked = again.check(images=50, network=run_folder)
     assert checked.images == 50 and checked.float_network is not None
     assert checked.accuracy == compiled.check("digits", images=50).accuracy
-    images = again.images(images=2).images.numpy()
+    images = again.images(images=2).images
     in_the_clear = again.infer(images)
     for backend in ("gmw", "gc"):
         answers = again.infer_privately(images, backend=backend)

@@ -33,6 +33,7 @@ from sphynx.compiler.readers import read_torch
 from sphynx.compiler.settings import CompileSettings
 from sphynx.data.images import Data, ImageSet
 from sphynx.data.open import open_data
+from sphynx.data.samples import Samples
 from sphynx.errors import InputError, SphynxError
 from sphynx.network.backend import fast_convolutions
 from sphynx.network.build import AnyNetwork, build_network
@@ -98,8 +99,8 @@ def compiled(precision: Precision = Precision()) -> Quantised:
 def test_digits_lose_nothing_to_integers(precision: Precision) -> None:
     data = digits()
     made = compiled(precision)
-    result = check(made.program, made.weights, all_digits(), learned(), (data.mean, data.std))
-    assert result.float_network is not None
+    result = check(made.program, made.weights, Samples.of_set(all_digits()), learned(), (data.mean, data.std))
+    assert result.accuracy and result.float_network is not None and result.float_network.accuracy
     assert result.float_network.accuracy > 0.95
     assert abs(result.accuracy - result.float_network.accuracy) <= 0.002
     assert result.float_network.agreement >= 0.99
@@ -113,7 +114,7 @@ def test_finer_weights_come_nearer_and_widen_the_ring() -> None:
     data = digits()
     differences = []
     for made in (coarse, fine):
-        result = check(made.program, made.weights, data.test, learned(), (data.mean, data.std))
+        result = check(made.program, made.weights, Samples.of_set(data.test), learned(), (data.mean, data.std))
         assert result.float_network is not None
         differences.append(result.float_network.largest_difference)
     assert differences[1] < differences[0] / 8

@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 
     from sphynx.compiler.check import Check
     from sphynx.compiler.fusion.approximate import Approximation
-    from sphynx.data.images import Data, ImageSet
-    from sphynx.data.streamed import StreamedData
+    from sphynx.data.images import ImageSet
+    from sphynx.data.samples import Given, Samples
     from sphynx.network.trained import TrainedNetwork
 
 
@@ -141,7 +141,7 @@ class Compiled:
 
     def check(
         self,
-        data: Data | StreamedData | ImageSet | str | Path | None = None,
+        data: Given | ImageSet | str | Path | None = None,
         *,
         split: Split = "test",
         images: int = 0,
@@ -149,44 +149,49 @@ class Compiled:
     ) -> Check:
         """Integer accuracy on images (0: all), how much of each range they use; needs torch.
 
-        With the `network` that it was compiled from: float accuracy, and how often the two agree.
+        With the `network` that it was compiled from: float accuracy, and how often the two agree. Images need no
+        labels: then nothing is said of accuracy.
         """
         from sphynx.api.networks import load_network
         from sphynx.compiler.check import check
-        from sphynx.data.images import ImageSet
 
         trained = load_network(network) if isinstance(network, str | Path) else network
-        chosen = data if isinstance(data, ImageSet) else self.images(data, split=split, images=images)
+        chosen = self.images(data, split=split, images=images)
         if trained is None:
             return check(self.program, self.weights, chosen)
         return check(self.program, self.weights, chosen, trained.module, (trained.mean, trained.std))
 
-    def judge(self, data: Data | StreamedData | str | Path | None = None) -> Judgement | None:
+    def judge(self, data: Given | str | Path | None = None) -> Judgement | None:
         """Compares it with the float network's answers to the calibration images, which are read from the data again;
         None if no answers were kept, or if the images have changed. Needs torch."""
-        from sphynx.compiler.compile import calibration_set
-        from sphynx.data.known import open_known
+        from sphynx.data.samples import pixels_for, samples_of
 
         if self.original is None:
             return None
-        if data is None or isinstance(data, str | Path):
-            data = open_known(str(data or ""), None, None, self.source, where=self.name)
-        images = calibration_set(data.train, len(self.original.labels)).images.cpu().numpy()
+        opened = self._opened(data, len(self.original.answers))
+        try:
+            images = pixels_for(samples_of(opened, len(self.original.answers)).images, self.program.image)
+        except InputError:  # of another size
+            return None
         if not self.original.is_of(images):
             return None
         return judge(self.original, self.infer(images).reshape(len(images), -1), self.program.final)
 
     def images(
-        self, data: Data | StreamedData | str | Path | None = None, *, split: Split = "test", images: int = 0
-    ) -> ImageSet:
+        self, data: Given | ImageSet | str | Path | None = None, *, split: Split = "test", images: int = 0
+    ) -> Samples:
         """The images that `check` uses: those of the data that it was made with, unless others are given. Their classes
-        are in the program's order."""
+        are in the program's order. Only a data set has splits."""
         from sphynx.data.class_order import ordered_as
-        from sphynx.data.known import open_known
+        from sphynx.data.images import DataFace, ImageSet
+        from sphynx.data.samples import Samples, samples_of
         from sphynx.data.streamed import StreamedSet
 
-        if data is None or isinstance(data, str | Path):
-            data = open_known(str(data or ""), None, None, self.source, where=self.name)
+        if isinstance(data, ImageSet):
+            return Samples.of_set(ordered_as(data.sample(images), self.class_names))
+        data = self._opened(data, images)
+        if not isinstance(data, DataFace):
+            return samples_of(data, images)
         every = data.test if split == "test" else data.train
         if isinstance(every, StreamedSet) and not images:
             raise InputError(
@@ -194,7 +199,18 @@ class Compiled:
                 where="`images`",
                 remedy="Give its size: `images=1000`.",
             )
-        return ordered_as(every.sample(images), self.class_names, where=data.name)
+        return Samples.of_set(ordered_as(every.sample(images), self.class_names, where=data.name), data.name)
+
+    def _opened(self, data: Given | str | Path | None, count: int) -> Given:
+        """The data given, or those that it was made with."""
+        from sphynx.data.known import open_known
+        from sphynx.data.samples import open_samples
+
+        if data is not None and not isinstance(data, str | Path):
+            return data
+        spec = str(data or (self.source.spec if self.source else ""))
+        loose = open_samples(spec, self.program.image, count) if spec else None
+        return loose or open_known(str(data or ""), None, None, self.source, where=self.name)
 
     def estimate(self, link: str | Link = "lan", *, backend: Backend | None = None) -> Estimate:
         """Time and traffic of one private inference, layer by layer, on this machine, which is measured once.

@@ -7,9 +7,10 @@ compiled.save("compiled/digits")
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from math import ceil, isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sphynx.api.compiled import Compiled
 from sphynx.compiler.settings import CompileSettings
@@ -25,9 +26,9 @@ if TYPE_CHECKING:
     from torch import nn
 
     from sphynx.compiler.readers import Readable
-    from sphynx.data.images import Data
-    from sphynx.data.streamed import StreamedData
+    from sphynx.data.samples import Given, Samples
     from sphynx.network.trained import TrainedNetwork
+    from sphynx.space.tally import Shape
 
 
 @Keywords(CompileSettings).function
@@ -54,8 +55,7 @@ def compile_network(network: TrainedNetwork | nn.Module | str | Path, settings: 
         ('again', 200)
     """
     if isinstance(network, str | Path) and is_foreign(network):
-        readable = _read_file(Path(network), settings)
-        return _warn_of_doubt(_compile(readable, _open(settings, None, readable.name), settings), settings)
+        return _compile_file(Path(network), settings)
     if isinstance(network, str | Path):
         from sphynx.api.networks import load_network
 
@@ -98,13 +98,50 @@ def _require_module(given: object) -> None:
     )
 
 
-def _open(settings: CompileSettings, known: DataSource | None, where: str) -> Data | StreamedData:
-    """The calibration data; `warn` is told what `skip_bad` leaves out."""
+def _compile_file(path: Path, settings: CompileSettings) -> Compiled:
+    """Sizes that a file leaves open are those of the data; else it is read first, which says at once what is wrong."""
+    from sphynx.compiler.frontend.onnx.feed import OpenSizesError
+
+    try:
+        readable = _read_file(path, settings)
+    except OpenSizesError:
+        if settings.calibrate is None:
+            raise
+        data = _samples(settings, None, path.stem)
+        settings = replace(settings, calibrate=data, input_shape=data.images.shape[1:])
+        readable = _read_file(path, settings)
+    opened = _open(settings, None, readable.name, readable.outline.image)
+    return _warn_of_doubt(_compile(readable, opened, settings), settings)
+
+
+def _samples(settings: CompileSettings, known: DataSource | None, where: str, image: Shape | None = None) -> Samples:
+    from sphynx.compiler.compile import CALIBRATION_IMAGES
+    from sphynx.data.samples import samples_of
+
+    return samples_of(_open(settings, known, where, image), CALIBRATION_IMAGES)
+
+
+def _open(settings: CompileSettings, known: DataSource | None, where: str, image: Shape | None = None) -> Given:
+    """The calibration data; `warn` is told what `skip_bad` leaves out. Loose images become as large as `image`."""
+    from sphynx.compiler.compile import CALIBRATION_IMAGES
     from sphynx.data.known import open_known
+    from sphynx.data.samples import open_samples
+    from sphynx.space.tally import Shape
 
     data = settings.calibrate
     if data is not None and not isinstance(data, str | Path):
         return data
+    if data is not None:
+        size = settings.image_size
+        loose = open_samples(
+            str(data),
+            image if size is None else Shape(3 if image is None else image.channels, size, size),
+            CALIBRATION_IMAGES,
+            skip_bad=settings.skip_bad,
+            left_out=settings.warn,
+        )
+        if loose is not None:
+            return loose
     opened = open_known(
         str(data or ""),
         settings.image_size,
@@ -126,24 +163,53 @@ def _warn_of_doubt(compiled: Compiled, settings: CompileSettings) -> Compiled:
     return compiled
 
 
-def _read_module(module: nn.Module, data: Data | StreamedData, settings: CompileSettings) -> Readable:
-    from sphynx.compiler.readers import per_channel, read_torch, read_trained
+def _read_module(module: nn.Module, data: Given, settings: CompileSettings) -> Readable:
+    from sphynx.compiler.readers import read_torch
+    from sphynx.data.images import DataFace
+    from sphynx.data.samples import Samples, samples_of
     from sphynx.network.build import is_network
-    from sphynx.network.trained import TrainedNetwork
     from sphynx.space.tally import Shape
 
-    mean, std, example = settings.mean, settings.std, settings.example
+    example = settings.example
     if is_network(module):
-        means = data.mean if mean is None else per_channel(mean, data.image[0], "mean")
-        deviations = data.std if std is None else per_channel(std, data.image[0], "std")
-        return read_trained(TrainedNetwork(module.design.name, module.eval(), means, deviations))
-    if example is not None and tuple(example.shape[-3:]) != tuple(data.image):
+        return _read_own(module, data, settings)
+    if isinstance(data, DataFace):
+        image = tuple(data.image)
+    elif example is not None:
+        return read_torch(module, Shape(*example.shape[-3:]), settings)
+    else:
+        found = data if isinstance(data, Samples) else samples_of(data, 1)
+        image = found.images.shape[1:]
+    if len(image) != 3 or (example is not None and tuple(example.shape[-3:]) != image):
+        shown = "x".join(map(str, image))
         raise InputError(
-            f"its shape is {list(example.shape)}, but the images of the data are {data.image}",
+            f"the images of the data are {shown}"
+            if example is None
+            else f"its shape is {list(example.shape)}, but the images of the data are {shown}",
             where="`example`",
             remedy="Give an example like the images of `calibrate`, which are resized with `image_size`.",
         )
-    return read_torch(module, Shape(*data.image), settings)
+    return read_torch(module, Shape(*image), settings)
+
+
+def _read_own(module: Any, data: Given, settings: CompileSettings) -> Readable:
+    """A network of Sphynx was trained on images with the mean and deviation of its data."""
+    from sphynx.compiler.readers import per_channel, read_trained
+    from sphynx.data.images import DataFace
+    from sphynx.network.trained import TrainedNetwork
+
+    mean, std = settings.mean, settings.std
+    if isinstance(data, DataFace):
+        mean, std = (data.mean if mean is None else mean), (data.std if std is None else std)
+    if mean is None or std is None:
+        raise InputError(
+            "a network of Sphynx is normalised by the statistics of its training data, which these data do not tell",
+            where=module.design.name,
+            remedy="Give `mean` and `std`, or the data set itself.",
+        )
+    channels = module.design.image.channels
+    means, deviations = per_channel(mean, channels, "mean"), per_channel(std, channels, "std")
+    return read_trained(TrainedNetwork(module.design.name, module.eval(), means, deviations))
 
 
 def _read_file(path: Path, settings: CompileSettings) -> Readable:
@@ -152,7 +218,7 @@ def _read_file(path: Path, settings: CompileSettings) -> Readable:
     return (read_onnx if path.suffix.lower() == ".onnx" else read_exported)(path, settings)
 
 
-def _compile(readable: Readable, data: Data | StreamedData, settings: CompileSettings) -> Compiled:
+def _compile(readable: Readable, data: Given, settings: CompileSettings) -> Compiled:
     from sphynx.compiler.readers import OURSELVES
 
     made, original = readable.compile(data, settings)
@@ -166,7 +232,7 @@ def _compile(readable: Readable, data: Data | StreamedData, settings: CompileSet
         program,
         made.weights,
         program.name,
-        data.source,
+        getattr(data, "source", None),
         made.logit_error,
         made.corrections,
         original=original,

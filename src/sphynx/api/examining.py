@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from sphynx.api.compiled import Compiled
-from sphynx.data.images import ImageSet
+from sphynx.data.samples import Samples, pixels_for
 from sphynx.program.backends import Backend
 from sphynx.program.interpret import interpret
 from sphynx.service.exam import Exam, examine
@@ -20,12 +20,12 @@ from sphynx.service.local import connected_client
 
 def examine_privately(
     compiled: Compiled,
-    images: ImageSet,
+    images: Samples,
     backends: Sequence[Backend],
     done: Callable[[Backend, int], None] = lambda _backend, _images: None,
 ) -> list[Exam]:
     """One for each backend; `done` hears how many images it has asked about."""
-    pixels, labels = images.images.numpy(), images.labels.numpy()
+    pixels, labels = pixels_for(images.images, compiled.program.image), images.labels
     expected = interpret(compiled.program, compiled.weights, pixels)
     with tempfile.TemporaryDirectory(prefix="sphynx-check-") as temporary:
         folder = compiled.folder or compiled.save(Path(temporary) / "compiled")

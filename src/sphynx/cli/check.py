@@ -16,8 +16,11 @@ from sphynx.errors import SphynxError
 
 if TYPE_CHECKING:
     from sphynx.api.compiled import Compiled
-    from sphynx.data.images import ImageSet
+    from sphynx.data.images import Data
+    from sphynx.data.samples import Samples
+    from sphynx.data.streamed import StreamedData
     from sphynx.program.backends import Backend
+    from sphynx.run.progress import Voice
     from sphynx.service.exam import Exam
 
 
@@ -73,7 +76,7 @@ def check(
     backends = opt.parse_backends(private, "--private") if private else []
     loaded = Compiled.load(compiled, voice.say)
     network = load_network(run) if run else None
-    opened = opt.open_known_images(data, image_size, stream, skip_bad, loaded.source, voice, where=compiled)
+    opened = _open(loaded, data, image_size, stream, skip_bad, voice, where=compiled)
     chosen = loaded.images(opened, split=split, images=images)
     result = loaded.check(chosen, network=network)
     judged = loaded.judge(opened)
@@ -102,12 +105,12 @@ def check(
         require_close(judged, compiled)
         return
     rows = [
-        ["integer accuracy", f"{result.accuracy:.2%}"],
+        ["integer accuracy", _percent(result.accuracy)],
         ["a share off by one, for each image", f"2^{off_by_one:.1f}"],
     ]
     if result.float_network is not None:
         rows += [
-            ["float accuracy", f"{result.float_network.accuracy:.2%}"],
+            ["float accuracy", _percent(result.float_network.accuracy)],
             ["same class", f"{result.float_network.agreement:.2%}"],
             ["largest logit difference", f"{result.float_network.largest_difference:.3f}"],
         ]
@@ -124,7 +127,7 @@ def check(
                     exam.backend,
                     count(exam.images),
                     count(exam.equal_to_oracle),
-                    f"{exam.accuracy:.2%}",
+                    _percent(exam.accuracy),
                     f"{exam.offline_s:.3f}",
                     f"{1000 * exam.online_s:.1f}",
                     count(exam.online_bytes),
@@ -150,6 +153,28 @@ def check(
     require_close(judged, compiled)
 
 
+def _percent(share: float | None) -> str:
+    return "no labels" if share is None else f"{share:.2%}"
+
+
+def _open(
+    compiled: Compiled,
+    data: str,
+    image_size: int | None,
+    stream: bool | None,
+    skip_bad: bool,
+    voice: Voice,
+    *,
+    where: str,
+) -> Data | StreamedData | Samples:
+    """Open a data set, or loose images, which have neither splits nor classes."""
+    from sphynx.data.samples import open_samples
+
+    spec = data or (compiled.source.spec if compiled.source else "")
+    loose = open_samples(spec, compiled.program.image, 0, skip_bad=skip_bad, left_out=voice.say) if spec else None
+    return loose or opt.open_known_images(data, image_size, stream, skip_bad, compiled.source, voice, where=where)
+
+
 def _require_exact(exams: Sequence[Exam], compiled: str) -> None:
     if any(exam.equal_to_oracle < exam.images for exam in exams):
         raise SphynxError(
@@ -159,7 +184,7 @@ def _require_exact(exams: Sequence[Exam], compiled: str) -> None:
         )
 
 
-def _ask_privately(compiled: Compiled, images: ImageSet, backends: Sequence[Backend], *, quiet: bool) -> list[Exam]:
+def _ask_privately(compiled: Compiled, images: Samples, backends: Sequence[Backend], *, quiet: bool) -> list[Exam]:
     from rich.console import Console
     from rich.progress import Progress
 

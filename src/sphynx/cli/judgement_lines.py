@@ -13,18 +13,20 @@ if TYPE_CHECKING:
 def judgement_line(judged: Judgement) -> str:
     line = (
         f"same class as the float network ({judged.by}) for {judged.same_class:.1%} of {judged.images} calibration "
-        f"images, logits off by {judged.error:.2%} of their spread; accuracy on these images {judged.accuracy:.1%}, "
-        f"the float network's {judged.float_accuracy:.1%}"
+        f"images, logits off by {judged.error:.2%} of their spread"
     )
+    if judged.accuracy is not None and judged.float_accuracy is not None:
+        line += f"; accuracy on these images {judged.accuracy:.1%}, the float network's {judged.float_accuracy:.1%}"
     if judged.hardly_varies:
         line += f"; the float network's logits hardly vary from image to image ({judged.variation:.2%} of their size)"
     return line
 
 
 def judgement_rows(judged: Judgement) -> list[list[str]]:
-    rows = [
-        ["integer accuracy", f"{judged.accuracy:.2%}"],
-        ["float accuracy", f"{judged.float_accuracy:.2%}"],
+    rows = []
+    if judged.accuracy is not None and judged.float_accuracy is not None:
+        rows += [["integer accuracy", f"{judged.accuracy:.2%}"], ["float accuracy", f"{judged.float_accuracy:.2%}"]]
+    rows += [
         ["same class", f"{judged.same_class:.2%}"],
         ["logit error, relative to their spread", f"{judged.error:.2%}"],
         ["largest logit difference", f"{judged.largest_difference:.3g}"],

@@ -9,8 +9,9 @@ import numpy as np
 import torch
 
 from sphynx.data.batches import plain_batches
-from sphynx.data.class_order import ordered_as
+from sphynx.data.class_order import numbers_among
 from sphynx.data.images import ImageSet, Statistics
+from sphynx.data.samples import Samples, pixels_for
 from sphynx.errors import InputError
 from sphynx.network.build import AnyNetwork
 from sphynx.program.convolve import Array, l1_norm, magnitude
@@ -37,14 +38,14 @@ class LayerRange:
 class Comparison:
     """A comparison with the float network that the program was compiled from."""
 
-    accuracy: float
+    accuracy: float | None  # None where the images' classes are not known
     agreement: float  # the share of images for which both name the same class
     largest_difference: float  # of a logit, in the float network's units
 
 
 @dataclass(frozen=True)
 class Check:
-    """A program on labelled images: its accuracy, the ranges that it uses, and its float network beside it.
+    """A program on images: its accuracy, the ranges that it uses, and its float network beside it.
 
     >>> check: sphynx.Check = sphynx.Compiled.load("compiled/digits").check(images=20)
     >>> check.images, check.float_network is None
@@ -52,7 +53,7 @@ class Check:
     """
 
     images: int
-    accuracy: float
+    accuracy: float | None  # None where the images' classes are not known
     layers: tuple[LayerRange, ...]
     float_network: Comparison | None
 
@@ -63,19 +64,22 @@ class Check:
 def check(
     program: Program,
     weights: Weights,
-    images: ImageSet,
+    samples: Samples,
     network: AnyNetwork | None = None,
     normalisation: tuple[Statistics, Statistics] | None = None,
 ) -> Check:
     """Raises, with the layer's name, where an image leaves a range. `network` is compared with where it is given."""
-    if len(images.class_names) != program.logits.shape.size or not len(images):
+    outputs = program.logits.shape.size
+    known = samples.labels is not None
+    if not len(samples) or (known and samples.class_names and len(samples.class_names) != outputs):
         raise InputError(
-            f"the data has {len(images)} images of {len(images.class_names)} classes, "
-            f"the program has {program.logits.shape.size} classes",
+            f"the data has {len(samples)} images of {len(samples.class_names)} classes, "
+            f"the program has {outputs} classes",
             where="data",
-            remedy="Give the data that the network was trained for.",
+            remedy="Give the data that the network was trained for, or its images alone.",
         )
-    images = ordered_as(images, program.class_names)
+    images = pixels_for(samples.images, program.image)
+    labels = _labels_in_order(samples, program)
     if network is not None and (network.design.image, network.design.classes) != (
         program.image,
         program.logits.shape.size,
@@ -91,8 +95,7 @@ def check(
     def watch(step: Step, tensor: Array) -> None:
         largest[step.name] = max(largest[step.name], magnitude(tensor))
 
-    logits = interpret(program, weights, images.images.cpu().numpy(), watch)
-    labels = images.labels.cpu().numpy()
+    logits = interpret(program, weights, images, watch)
     compared = None
     if network is not None and normalisation is not None:
         compared = _compare(program, logits, labels, _float_logits(network, images, *normalisation))
@@ -102,7 +105,7 @@ def check(
         for step in program.affines
         if isinstance(step, Linear) or step.range_bits
     )
-    return Check(len(images), float((logits.argmax(axis=1) == labels).mean()), layers, compared)
+    return Check(len(images), _accuracy(logits, labels), layers, compared)
 
 
 def worst_case(program: Program, weights: Weights) -> dict[str, int]:
@@ -138,17 +141,30 @@ def worst_case(program: Program, weights: Weights) -> dict[str, int]:
     return bounds
 
 
-def _float_logits(network: AnyNetwork, images: ImageSet, mean: Statistics, std: Statistics) -> Array:
+def _labels_in_order(samples: Samples, program: Program) -> Array | None:
+    """The labels, numbered as the program numbers the classes."""
+    if samples.labels is None:
+        return None
+    order = numbers_among(samples.class_names, program.class_names)
+    return samples.labels if order is None else np.array(order)[samples.labels]
+
+
+def _accuracy(logits: Array, labels: Array | None) -> float | None:
+    return None if labels is None else float((logits.argmax(axis=1) == labels).mean())
+
+
+def _float_logits(network: AnyNetwork, pixels: Array, mean: Statistics, std: Statistics) -> Array:
     network.eval()
     device = next(network.parameters()).device
+    images = ImageSet(torch.from_numpy(pixels), torch.zeros(len(pixels), dtype=torch.int64), ())
     with torch.no_grad():
         batches = plain_batches(images, FLOAT_BATCH, device=device, mean=mean, std=std)
         return np.concatenate([network(x).double().cpu().numpy() for x, _ in batches])
 
 
-def _compare(program: Program, logits: Array, labels: Array, real: Array) -> Comparison:
+def _compare(program: Program, logits: Array, labels: Array | None, real: Array) -> Comparison:
     return Comparison(
-        accuracy=float((real.argmax(axis=1) == labels).mean()),
+        accuracy=_accuracy(real, labels),
         agreement=float((real.argmax(axis=1) == logits.argmax(axis=1)).mean()),
         largest_difference=float(np.abs(logits / 2.0**program.logits.scale - real).max()),
     )

@@ -8,7 +8,6 @@ from functools import cache, partial
 from math import ceil, log2
 from typing import Protocol
 
-import numpy as np
 import torch
 
 from sphynx.compiler.frontend.torch_network import trace
@@ -20,6 +19,7 @@ from sphynx.compiler.precision import WEIGHT_BITS, Precision
 from sphynx.compiler.quantise import Quantised, quantise, relative_error
 from sphynx.compiler.settings import AS_USUAL, CompileSettings
 from sphynx.data.images import ImageSet
+from sphynx.data.samples import calibration_set
 from sphynx.data.streamed import StreamedSet
 from sphynx.errors import InputError, SphynxError
 from sphynx.network.build import AnyNetwork, as_designed
@@ -32,7 +32,6 @@ LOGIT_ERROR = 0.01  # what automatic precision allows, relative to the logits' o
 FIRST_LEVEL, COARSEST_LEVEL, FINEST_LEVEL = 12, 8, 20  # of automatic precision
 FIRST_TRY = Precision(12, 10, 11)
 FEWEST_ACTIVATION_BITS = 10
-_SEED = 0
 
 Attempt = Callable[[Precision], Quantised]
 
@@ -185,11 +184,3 @@ def automatic_precision(level: int) -> Precision:
 def calibration_images(images: ImageSet | StreamedSet, count: int = CALIBRATION_IMAGES) -> Array:
     picked: Array = calibration_set(images, count).images.cpu().numpy()
     return picked
-
-
-def calibration_set(images: ImageSet | StreamedSet, count: int = CALIBRATION_IMAGES) -> ImageSet:
-    """Some of the images, spread over all of them, the same ones every time."""
-    if isinstance(images, StreamedSet):
-        images = images.sample(count)
-    chosen = np.random.default_rng(_SEED).permutation(len(images))[:count]
-    return images.subset(torch.from_numpy(np.sort(chosen)))

@@ -12,6 +12,7 @@ import torch
 from torch import nn
 
 from sphynx.compiler.frontend.export.module import evaluating
+from sphynx.compiler.frontend.onnx.feed import Feed
 from sphynx.compiler.frontend.onnx.file import runnable
 from sphynx.data.images import Statistics
 from sphynx.program.convolve import Array
@@ -40,7 +41,7 @@ def torch_judge(module: nn.Module, batch: int = 1) -> Judge:
     return Judge("torch", answer, max((torch.finfo(kind).eps for kind in kinds), default=SINGLE_PRECISION))
 
 
-def onnx_judge(path: Path) -> Judge | None:
+def onnx_judge(path: Path, feed: Feed) -> Judge | None:
     """Return None where ONNX Runtime is not installed, too old for the file, or cannot run it.
 
     The network has been walked before: nothing in it is too large.
@@ -55,21 +56,24 @@ def onnx_judge(path: Path) -> Judge | None:
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     try:
         session = onnxruntime.InferenceSession(runnable(path), options, providers=["CPUExecutionProvider"])
-        return _judge_by(session)
+        return _judge_by(session, feed)
     except Exception:  # of kinds that cannot be named where it is not installed
         return None
 
 
-def _judge_by(session: Any) -> Judge:
+def _judge_by(session: Any, feed: Feed) -> Judge:
     """Fail at once where the first run would: a dilated convolution that is padded by auto_pad loads all the same."""
-    (source,) = session.get_inputs()
+    source = next(value for value in session.get_inputs() if value.name == feed.input)
     kinds: dict[str, type[np.floating[Any]]] = {"tensor(double)": np.float64, "tensor(float16)": np.float16}
     kind = kinds.get(source.type, np.float32)
-    session.run(None, {source.name: np.zeros((1, *source.shape[1:]), kind)})
+    session.run(None, {**feed.constants, source.name: np.zeros((1, *feed.dims), kind)})
 
     def answer(images: Array, mean: Statistics, std: Statistics) -> Array:
-        batches = _normalise(images, mean, std).astype(kind)
-        return np.stack([np.asarray(session.run(None, {source.name: x[None]})[0]).reshape(-1) for x in batches])
+        found = []
+        for image in _normalise(images, mean, std).astype(kind):
+            given = {**feed.constants, source.name: feed.viewed(image)[None]}
+            found.append(np.asarray(session.run(None, given)[0]).reshape(-1))
+        return np.stack(found)
 
     return Judge("ONNX Runtime", answer, float(np.finfo(kind).eps))
 

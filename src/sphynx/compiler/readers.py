@@ -7,30 +7,31 @@ may take long.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from math import isfinite
 from pathlib import Path
 
+import numpy as np
 import torch
 from torch import nn
 
-from sphynx.compiler.compile import Walk, calibration_set, compile_walk
+from sphynx.compiler.compile import CALIBRATION_IMAGES, Walk, compile_walk
 from sphynx.compiler.frontend.export.module import load_module, read_module
-from sphynx.compiler.frontend.onnx.file import read_network
+from sphynx.compiler.frontend.onnx.file import load_graph
 from sphynx.compiler.frontend.operators.network import OperatorNetwork
 from sphynx.compiler.frontend.torch_network import trace
 from sphynx.compiler.originals import BATCH, Judge, onnx_judge, torch_judge
 from sphynx.compiler.quantise import Quantised
 from sphynx.compiler.settings import AS_USUAL, CompileSettings
-from sphynx.data.class_order import ordered_as
-from sphynx.data.images import Data, Statistics
-from sphynx.data.streamed import StreamedData
+from sphynx.data.class_order import numbers_among
+from sphynx.data.images import DataFace, Statistics
+from sphynx.data.samples import Given, Samples, pixels_for, samples_of
 from sphynx.errors import InputError
 from sphynx.network.build import as_designed
 from sphynx.network.fit import require_fit
 from sphynx.network.trained import TrainedNetwork
-from sphynx.program.ir import Final
+from sphynx.program.ir import Final, Graph
 from sphynx.program.judgement import Original, finished, hash_of
 from sphynx.space.files import AnyDesign
 from sphynx.space.tally import Shape
@@ -52,15 +53,20 @@ class Readable:
     class_names: tuple[str, ...] = ()  # where it has its own
 
     def __post_init__(self) -> None:
-        with torch.no_grad():
-            self.walk(self.mean, self.std, outline=True)
+        assert self.outline.steps
 
-    def compile(self, data: Data | StreamedData, settings: CompileSettings = AS_USUAL) -> tuple[Quantised, Original]:
+    @cached_property
+    def outline(self) -> Graph:
+        """Its steps, as far as shapes tell them; reading it names what cannot be compiled."""
+        with torch.no_grad():
+            return self.walk(self.mean, self.std, outline=True).graph
+
+    def compile(self, data: Given, settings: CompileSettings = AS_USUAL) -> tuple[Quantised, Original]:
         """Compile; return also what the float network answers to the calibration images."""
-        if self.design is not None:
+        if self.design is not None and isinstance(data, DataFace):
             require_fit(self.design, data, trained=True)
-        chosen = ordered_as(calibration_set(data.train), self.class_names, where=data.name)
-        images = chosen.images.cpu().numpy()
+        chosen = self.labelled(samples_of(data, CALIBRATION_IMAGES), settings)
+        images = pixels_for(chosen.images, self.outline.image, self.mean, self.std)
         made = compile_walk(
             self.walk,
             self.mean,
@@ -69,16 +75,39 @@ class Readable:
             settings,
             class_names=chosen.class_names,
             name=self.name,
-            picture_part=data.picture_part,
+            picture_part=chosen.picture_part,
             final=self.final,
         )
-        labels, images_hash = chosen.labels.cpu().numpy(), hash_of(images)
+        labels, images_hash = chosen.labels, hash_of(images)
         judge = self.judge()  # not before the network was walked: that finds out what is too large to be computed
         if judge is None:
             answers = finished(made.float_logits.reshape(len(images), -1), self.final)
             return made, Original(answers, labels, images_hash, OURSELVES)
         answers = judge.answer(images, self.mean, self.std)
         return made, Original(answers, labels, images_hash, judge.by, judge.resolution)
+
+    def labelled(self, samples: Samples, settings: CompileSettings) -> Samples:
+        """The samples with the classes in the network's order, named as the settings say; without labels, and with a
+        warning, where these cannot be the network's classes."""
+        outputs = self.outline.logits.shape.size
+        names = settings.class_names or samples.class_names
+        if settings.class_names and len(names) != outputs:
+            raise InputError(
+                f"there are {len(names)} class names for {outputs} outputs", where="`class_names`", remedy="Name each."
+            )
+        if samples.labels is None:
+            return replace(samples, class_names=tuple(names) or self.class_names)
+        known = len(names) or int(samples.labels.max()) + 1
+        if known > outputs or (names and len(names) != outputs):
+            settings.warn(
+                f"{samples.name}: its {known} classes are not the network's {outputs} outputs: its labels are left "
+                "out, and agreement with the float network is reported instead of accuracy"
+            )
+            return samples.without_labels()
+        order = numbers_among(tuple(names), self.class_names, where=samples.name)
+        if order is None:
+            return replace(samples, class_names=tuple(names))
+        return replace(samples, labels=np.array(order)[samples.labels], class_names=self.class_names)
 
 
 def read_trained(trained: TrainedNetwork) -> Readable:
@@ -97,10 +126,13 @@ def read_trained(trained: TrainedNetwork) -> Readable:
 
 
 def read_onnx(path: Path, settings: CompileSettings = AS_USUAL) -> Readable:
-    """Read a file. Of the settings `mean`, `std` and `approximate` count: the first is subtracted from pixel / 255,
-    which is then divided by the second; 0 and 1 unless given."""
-    network = read_network(path, approximate=settings.approximate)
-    return _read_operators(network, settings, partial(onnx_judge, path))
+    """Read a file. Of the settings `input_shape`, `inputs`, `mean`, `std` and `approximate` count: `mean` is subtracted
+    from pixel / 255, which is then divided by `std`; 0 and 1 unless given."""
+    graph, feed = load_graph(path, settings.input_shape, settings.inputs)
+    for note in feed.notes:
+        settings.warn(f"{path}: {note}")
+    network = OperatorNetwork(graph, approximate=settings.approximate)
+    return _read_operators(network, settings, partial(onnx_judge, path, feed))
 
 
 def read_exported(path: Path, settings: CompileSettings = AS_USUAL) -> Readable:

@@ -5,9 +5,10 @@ are this record, `Precision` and `Deployment`.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from sphynx.compiler.precision import Precision
 from sphynx.config import setting
@@ -15,12 +16,9 @@ from sphynx.errors import InputError
 from sphynx.program.cost.deployment import Deployment
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from torch import Tensor
 
-    from sphynx.data.images import Data
-    from sphynx.data.streamed import StreamedData
+    from sphynx.data.samples import Given
 
 KNEES = range(1, 33)
 DEFAULT_KNEES = 8
@@ -37,6 +35,22 @@ def parse_numbers(text: str) -> tuple[float, ...]:
         ) from None
 
 
+def read_names(file: Path) -> tuple[str, ...]:
+    """The lines of a file, one name each."""
+    try:
+        return tuple(line.strip() for line in Path(file).read_text(encoding="utf-8").splitlines() if line.strip())
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{file} cannot be read ({error})", remedy="Give a text file with one name a line.") from None
+
+
+def parse_sizes(text: str) -> tuple[int, ...]:
+    """`3x48x192`."""
+    parts = text.lower().split("x")
+    if all(part.isdigit() and int(part) > 0 for part in parts):
+        return tuple(map(int, parts))
+    raise InputError(f"{text} is not a shape", remedy="Give sizes with x between them: 3x48x192.")
+
+
 @dataclass(frozen=True, kw_only=True)
 class CompileSettings:
     """The keywords of `sphynx.compile_network`.
@@ -45,8 +59,18 @@ class CompileSettings:
     12
     """
 
-    calibrate: Data | StreamedData | str | Path | None = setting(
-        None, "Data like the network's training data. [default: the run's own]", written_as=str
+    calibrate: Given | str | Path | None = setting(
+        None,
+        "Data like the network's training data: a name or path, a folder of images, a .npy file of them. "
+        "[default: the run's own]",
+        written_as=str,
+    )
+    class_names: Sequence[str] = setting(
+        (),
+        "A file with the names of the classes, one on each line, in the network's order; in Python the names. "
+        "[default: those of the data]",
+        written_as=Path,
+        parse=read_names,
     )
     example: Tensor | None = setting(
         None, "An image like those that a torch module reads, [1, channels, height, width].", flag=None
@@ -62,6 +86,19 @@ class CompileSettings:
         "For an ONNX or .pt2 file: the divisor of the result; one number, or one per channel. [default: 1]",
         written_as=str,
         parse=parse_numbers,
+    )
+    input_shape: Sequence[int] | None = setting(
+        None,
+        "For an ONNX file: its image's sizes without n, such as 3x48x192; fills those that it leaves open. [default: "
+        "those of the data]",
+        written_as=str,
+        parse=parse_sizes,
+    )
+    inputs: Mapping[str, Any] = setting(
+        {},
+        "For an ONNX file: NAME=VALUE, the constant that a further input has; numbers, or a .npy file.",
+        flag="input",
+        metavar="NAME=VALUE",
     )
     precision: Precision | None = setting(None, "Bits of the numbers; None: as many as accuracy needs.", flag=None)
     approximate: bool = setting(

@@ -38,7 +38,7 @@ class Original:
     """The float network's answers to the calibration images."""
 
     answers: Array  # [n, classes], floats
-    labels: Array  # [n]
+    labels: Array | None  # [n]; None where nobody knows them
     images_hash: str
     by: str  # who computed them
     resolution: float = SINGLE_PRECISION  # of the numbers that they were computed in, relative to 1
@@ -61,8 +61,8 @@ class Judgement:
     error: float  # of the answers, root mean square, relative to their spread from image to image
     largest_difference: float
     variation: float  # that spread, relative to the answers' own size
-    accuracy: float  # of the program, on these images
-    float_accuracy: float
+    accuracy: float | None  # of the program, on these images; None where their classes are not known
+    float_accuracy: float | None
     by: str  # who computed the float network's answers
     classes: int  # among which the network chooses
     read_error: float | None = None  # as `error`, of what was read, before rounding; known when compiled
@@ -84,12 +84,14 @@ class Judgement:
     def is_guessing(self) -> bool:
         """True if the float network is hardly better than guessing, on these images."""
         chance = 1 / self.classes
+        if self.float_accuracy is None:
+            return False
         return self.classes > 1 and self.float_accuracy < chance + GUESSING * (1 - chance)
 
     @property
     def doubt(self) -> str | None:
         """A doubt to look into although program and float network agree: both get the same images."""
-        if not self.is_guessing:
+        if not self.is_guessing or self.float_accuracy is None:
             return None
         return (
             f"the float network itself is right about only {self.float_accuracy:.1%} of {self.images} calibration "
@@ -152,12 +154,16 @@ def judge(original: Original, logits: Array, final: Final = "", read: Array | No
         error=_relative(_root_mean_square(found - wanted), spread),
         largest_difference=float(np.abs(found - wanted).max()),
         variation=spread / size if size else 0.0,
-        accuracy=float((classes == original.labels).mean()),
-        float_accuracy=float((float_classes == original.labels).mean()),
+        accuracy=_accuracy(classes, original.labels),
+        float_accuracy=_accuracy(float_classes, original.labels),
         by=original.by,
         classes=wanted.shape[1],
         read_error=read_error,
     )
+
+
+def _accuracy(classes: Array, labels: Array | None) -> float | None:
+    return None if labels is None else float((classes == labels).mean())
 
 
 def _root_mean_square(numbers: Array) -> float:
@@ -188,8 +194,9 @@ def save_original(folder: Path, original: Original | None) -> None:
             return
         arrays: dict[str, Array] = {
             "answers": original.answers.astype(np.float32),
-            "labels": original.labels.astype(np.int64),
         }
+        if original.labels is not None:
+            arrays["labels"] = original.labels.astype(np.int64)
         temporary = file.with_name(file.name + ".new")
         temporary.touch(mode=0o600)  # what a network says of its training images is not for everybody
         save_file(arrays, temporary, {"images": original.images_hash, "by": original.by})
@@ -207,8 +214,9 @@ def load_original(folder: Path) -> Original | None:
     try:
         with safe_open(file, framework="np") as opened:
             told = opened.metadata() or {}
-            answers, labels = opened.get_tensor("answers"), opened.get_tensor("labels")
-        if answers.ndim != 2 or labels.shape != answers.shape[:1] or not len(labels):
+            answers = opened.get_tensor("answers")
+            labels = opened.get_tensor("labels") if "labels" in opened.keys() else None  # noqa: SIM118 - no mapping
+        if answers.ndim != 2 or not len(answers) or (labels is not None and labels.shape != answers.shape[:1]):
             raise ValueError("its shapes do not fit")
         return Original(answers, labels, str(told["images"]), str(told["by"]))
     except (OSError, SafetensorError, ValueError, KeyError, TypeError) as error:

@@ -21,14 +21,14 @@ class Exam:
     backend: Backend
     images: int
     equal_to_oracle: int  # images whose private logits are the oracle's, bit for bit
-    correct: int
+    correct: int | None  # None where the images' classes are not known
     offline_s: float  # medians per image
     online_s: float
     online_bytes: int
 
     @property
-    def accuracy(self) -> float:
-        return self.correct / self.images
+    def accuracy(self) -> float | None:
+        return None if self.correct is None else self.correct / self.images
 
     def to_json(self) -> dict[str, Any]:
         return {**asdict(self), "accuracy": self.accuracy}
@@ -38,7 +38,7 @@ def examine(
     client: Client,
     backend: Backend,
     images: NDArray[np.uint8],
-    labels: NDArray[np.int64],
+    labels: NDArray[np.int64] | None,
     expected: NDArray[np.int64],
     done: Callable[[int], None] = lambda _number: None,
 ) -> Exam:
@@ -55,7 +55,9 @@ def examine(
         equal_to_oracle=sum(
             bool(np.array_equal(a.integer_logits, logits)) for a, logits in zip(answers, expected, strict=True)
         ),
-        correct=sum(int(a.integer_logits.argmax()) == int(label) for a, label in zip(answers, labels, strict=True)),
+        correct=None
+        if labels is None
+        else sum(int(a.integer_logits.argmax()) == int(label) for a, label in zip(answers, labels, strict=True)),
         offline_s=statistics.median(a.offline_seconds for a in answers),
         online_s=statistics.median(a.online_seconds for a in answers),
         online_bytes=answers[0].online_bytes,

@@ -18,7 +18,6 @@ from sphynx.compiler.compile import compile_walk
 from sphynx.compiler.frontend.onnx.file import read_network
 from sphynx.compiler.frontend.operators.network import OperatorNetwork
 from sphynx.compiler.fusion.fuse import truncated_joint
-from sphynx.compiler.originals import onnx_judge
 from sphynx.compiler.precision import Precision
 from sphynx.compiler.readers import read_onnx
 from sphynx.compiler.settings import CompileSettings
@@ -80,7 +79,7 @@ def test_what_onnx_runtime_cannot_optimise_is_judged_by_it_all_the_same(tmp_path
     """It would have the pool pad by more than its kernel."""
     pytest.importorskip("onnxruntime")
     network = Body(CASES["average of zeros alone"])
-    judge = onnx_judge(exported(network, tmp_path / "network.onnx", dtype=torch.float32))
+    judge = read_onnx(exported(network, tmp_path / "network.onnx", dtype=torch.float32)).judge()
     assert judge is not None
     pixels = np.random.default_rng(0).integers(0, 256, (2, *IMAGE)).astype(np.uint8)
     with torch.no_grad():

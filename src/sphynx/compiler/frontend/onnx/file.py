@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,30 +10,39 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sphynx.compiler.frontend.onnx.external import load_external
+from sphynx.compiler.frontend.onnx.feed import Constant, Feed, feed_of
 from sphynx.compiler.frontend.onnx.fold import folded
 from sphynx.compiler.frontend.operators.graph import OperatorGraph, assemble
 from sphynx.compiler.frontend.operators.network import OperatorNetwork
 from sphynx.compiler.frontend.operators.operation import ROUNDING_CAST, Call
 from sphynx.compiler.frontend.operators.refusals import require_one_each
-from sphynx.compiler.frontend.operators.sizes import LARGEST_MAP
 from sphynx.errors import InputError, MissingPartError
 from sphynx.program.convolve import Array
-from sphynx.space.tally import Shape
 
 if TYPE_CHECKING:
-    from onnx import GraphProto, ModelProto, ValueInfoProto
+    from onnx import GraphProto, ModelProto
 
 _FLOATS = (1, 10, 11, 16)  # of kinds of numbers: FLOAT, FLOAT16, DOUBLE, BFLOAT16
 OLDEST_OPSET = 9  # before it, batch norm, Dropout and Add meant other things
 _EXPORT = "Export the network again, as one graph from an image [n, channels, height, width] to logits [n, classes]."
 
 
-def read_network(path: Path, *, approximate: bool = False) -> OperatorNetwork:
-    """`approximate` allows smooth activations."""
-    return OperatorNetwork(_load(path), approximate=approximate)
+def read_network(
+    path: Path,
+    *,
+    approximate: bool = False,
+    shape: Sequence[int] | None = None,
+    inputs: Mapping[str, Constant] | None = None,
+) -> OperatorNetwork:
+    """`approximate` allows smooth activations; `shape` fills sizes that the file leaves open, `inputs` are constants
+    for further inputs (feed.py)."""
+    return OperatorNetwork(load_graph(path, shape, inputs)[0], approximate=approximate)
 
 
-def _load(path: Path) -> OperatorGraph:
+def load_graph(
+    path: Path, shape: Sequence[int] | None = None, inputs: Mapping[str, Constant] | None = None
+) -> tuple[OperatorGraph, Feed]:
+    """Load the graph, and how the file's inputs are fed."""
     if not path.is_file():
         raise InputError("there is no such file", where=str(path), remedy="Give the path of an .onnx file.")
     model = _model(path)
@@ -42,18 +51,20 @@ def _load(path: Path) -> OperatorGraph:
         constants = dict(_constants(graph, path))
     except (ValueError, TypeError, KeyError) as error:
         raise _invalid(f"a constant cannot be read: {error}", path) from None
-    inputs = [value for value in graph.input if value.name not in constants]
-    require_one_each(len(inputs), len(graph.output), str(path), _EXPORT)
-    return assemble(
+    feed = feed_of(graph, constants, str(path), shape, inputs)
+    require_one_each(1, len(graph.output), str(path), _EXPORT)
+    assembled = assemble(
         list(_calls(graph)),
-        constants,
+        {**constants, **feed.constants},
         name=path.stem,
         where=str(path),
-        image=_image(inputs[0], path),
-        input=inputs[0].name,
+        image=feed.image,
+        input=feed.input,
+        view=feed.viewed,
         output=graph.output[0].name,
         opset=_opset(model),
     )
+    return assembled, feed
 
 
 def runnable(path: Path) -> str | bytes:
@@ -123,25 +134,6 @@ def _constants(graph: GraphProto, path: Path) -> Iterator[tuple[str, Array]]:
         elif node.op_type == "Identity" and node.input[0] in found:
             found[node.output[0]] = found[node.input[0]]
     yield from found.items()
-
-
-def _image(value: ValueInfoProto, path: Path) -> Shape:
-    from onnx import TensorProto
-
-    tensor = value.type.tensor_type
-    if tensor.elem_type not in (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE):
-        raise InputError(f"its input {value.name} is not floating point", where=str(path), remedy=_EXPORT)
-    shown = [dim.dim_param or dim.dim_value or "?" for dim in tensor.shape.dim]
-    if len(shown) != 4:
-        raise InputError(f"its input {value.name} is {shown}, not an image", where=str(path), remedy=_EXPORT)
-    batch, *lengths = (dim.dim_value for dim in tensor.shape.dim)
-    remedy = "Export it with fixed channels, height and width; n must be open or 1."
-    if batch not in (0, 1) or min(lengths) < 1:
-        raise InputError(f"its input {value.name} is {shown}", where=str(path), remedy=remedy)
-    image = Shape(*lengths)
-    if image.size > LARGEST_MAP:
-        raise InputError(f"{image} is not a valid image shape", where=str(path), remedy=remedy)
-    return image
 
 
 def _calls(graph: GraphProto) -> Iterator[Call]:

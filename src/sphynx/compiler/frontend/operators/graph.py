@@ -7,7 +7,7 @@ that hand each other values without a nonlinearity in between. choose.py weighs 
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from sphynx.compiler.frontend.operators.finals import without_final
@@ -32,6 +32,7 @@ class OperatorGraph:
     final: Final  # what the client applies to the logits
     final_source: str  # what that function read
     final_axis: int | None  # of a softmax; None where it is over all logits
+    view: Callable[[Array], Array]  # numbers of an image's elements as the network's input has them
 
 
 def assemble(
@@ -44,13 +45,15 @@ def assemble(
     input: str,
     output: str,
     opset: int,
+    view: Callable[[Array], Array] = lambda numbers: numbers,
 ) -> OperatorGraph:
     """Assemble what the output needs, without what turns logits into probabilities."""
     needed = [call for call in _select_needed(calls, output) if call.outputs[0] not in constants]
     end = without_final(needed, output, opset)
     needed = _select_needed(recognised(end.calls, constants), end.output)
     operations = tuple(_operations(needed, opset, where))
-    return OperatorGraph(name, where, image, input, end.output, operations, constants, end.final, end.source, end.axis)
+    ended = end.output, operations, constants, end.final, end.source, end.axis
+    return OperatorGraph(name, where, image, input, *ended, view)
 
 
 def _select_needed(calls: Sequence[Call], output: str) -> list[Call]:

@@ -51,7 +51,8 @@ class OperatorNetwork:
         """Trace what the network computes, from pixels 0 .. 255 to logits, in double precision."""
         graph, fuser = self.graph, Fuser(self.image, mean, std, cuts=cuts, outline=outline)
         walker = Walker(fuser, dict(graph.constants), graph.operations)
-        walker.values[graph.input] = Value.of_map(fuser.input)
+        whole = Value.of_map(fuser.input)
+        walker.values[graph.input] = whole.moved(graph.view(whole.numbers()))
         joints = _joints(graph)
         for operation in graph.operations:
             if operation.word in walker.done:
