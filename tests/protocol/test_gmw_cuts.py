@@ -1,9 +1,6 @@
-"""Layers of GMW ReLUs in several batches: the order of messages, the material put together, and what a party holds."""
+"""Layers of GMW ReLUs in several batches: the order of messages, and the material put together."""
 
 from __future__ import annotations
-
-import multiprocessing
-import socket
 
 import numpy as np
 import pytest
@@ -12,20 +9,12 @@ from hypothesis import strategies as st
 from tests.protocol.relu_runs import layer_of, run_layers
 from tests.protocol.test_relu import expected
 
-from sphynx.bench.machine import peak_memory_bytes
-from sphynx.core import Prg
 from sphynx.protocol import gmw_cuts
-from sphynx.protocol.channel import HEADER_BYTES, Channel
+from sphynx.protocol.channel import HEADER_BYTES
 from sphynx.protocol.gmw_cuts import CUT, WINDOW_BYTES, Turn, cuts_of, turns
 from sphynx.protocol.gmw_material import offline_messages
-from sphynx.protocol.ots import add_up_client, add_up_server, set_up_client, set_up_server
-from sphynx.protocol.relu import relu_client, relu_server
-from sphynx.protocol.relu_layer import Arrays
-from sphynx.protocol.transport import SocketStream
 
 SEVERAL = 2 * CUT + 77
-LARGE = 12 * CUT
-FIXED_BYTES = 120 << 20  # what a party may hold beside its material, however large the layer is
 
 
 @given(st.lists(st.integers(1, WINDOW_BYTES + 1), max_size=40))
@@ -62,41 +51,3 @@ def test_layers_of_several_batches(monkeypatch: pytest.MonkeyPatch) -> None:
         assert run.results == [expected(layer, x) for layer, x in zip(layers, xs, strict=True)]
         sizes = [offline_messages(cut.shape).total + 4 * HEADER_BYTES for cut in cuts_of(layers)]
         assert run.server.record.total("offline").bytes == sum(sizes)
-
-
-def _prepare(role: str, end: socket.socket, told: multiprocessing.Queue[tuple[str, int, int]]) -> None:
-    layer, channel, prg = layer_of(28, 32, 8, LARGE), Channel(SocketStream(end)), Prg()
-    x = np.zeros(LARGE, np.uint64)
-
-    def server() -> list[Arrays]:
-        ots = add_up_server(channel, set_up_server(channel, prg, b"memory"))
-        return relu_server("gmw").offline(channel, ots, [layer])
-
-    def client() -> list[Arrays]:
-        ots = add_up_client(channel, set_up_client(channel, prg, b"memory"))
-        return relu_client("gmw").offline(channel, ots, [layer], [x], [x])
-
-    before = peak_memory_bytes()
-    (material,) = server() if role == "server" else client()
-    told.put((role, peak_memory_bytes() - before, sum(array.nbytes for array in material.values())))
-    channel.close()
-
-
-def test_a_large_layer_takes_the_memory_of_its_material_and_no_more_than_a_fixed_amount() -> None:
-    """Two processes of their own; the OTs of the whole layer would take ten times its material."""
-    context = multiprocessing.get_context("spawn")
-    told = context.Queue()
-    ends = socket.socketpair()
-    parties = [
-        context.Process(target=_prepare, args=(role, end, told))
-        for role, end in zip(("server", "client"), ends, strict=True)
-    ]
-    for party in parties:
-        party.start()
-    for end in ends:
-        end.close()
-    found = [told.get(timeout=300) for _ in parties]
-    for party in parties:
-        party.join()
-    for role, grown, kept in found:
-        assert grown <= kept + FIXED_BYTES, f"{role}: {grown:,} bytes for {kept:,}"

@@ -13,6 +13,7 @@ import pytest
 import sphynx
 from sphynx.errors import BundleRefusedError, ConnectionLostError, PeerGaveUpError, SphynxError
 from sphynx.program.interpret import interpret
+from sphynx.protocol.bundle import Bundle
 from sphynx.protocol.inference import InferenceClient
 from sphynx.protocol.linear_plan import plan_group
 from sphynx.service import session
@@ -96,13 +97,13 @@ def test_a_client_that_leaves_within_a_group_leaves_nothing_ready(
     server: LocalServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After the last message of the offline phase of half of its bundles."""
-    made = InferenceClient.prepare_group
+    made = InferenceClient.prepare_each
 
-    def fails(self: InferenceClient, ids: list[bytes], *more: object) -> None:
-        made(self, ids[: len(ids) // 2], *more)  # type: ignore[arg-type]
+    def fails(self: InferenceClient, ids: list[bytes], *more: object) -> Iterator[Bundle]:
+        yield from made(self, ids[: len(ids) // 2], *more)  # type: ignore[arg-type]
         raise ConnectionLostError("gone", where="here", remedy="none")
 
-    monkeypatch.setattr(InferenceClient, "prepare_group", fails)
+    monkeypatch.setattr(InferenceClient, "prepare_each", fails)
     with pytest.raises(SphynxError), server.client() as client:
         client.prepare(GROUP, backend="gmw")
     monkeypatch.undo()

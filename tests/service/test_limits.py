@@ -177,7 +177,7 @@ def test_an_unforeseen_error_ends_one_conversation_and_says_nothing_of_values(
             def fail(*_: object) -> None:
                 raise ValueError("share 123456789")
 
-            patch.setattr(InferenceServer, "prepare_group", fail)
+            patch.setattr(InferenceServer, "prepare_each", fail)
             with pytest.raises(PeerGaveUpError, match="the server failed"):
                 client.prepare(1, backend="gmw")
         with client:

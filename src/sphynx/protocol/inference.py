@@ -96,8 +96,12 @@ class InferenceServer:
 
     def prepare_group(self, bundle_ids: Sequence[bytes], backend: Backend, batch: int = 1) -> list[Bundle]:
         """Prepare bundles of `batch` images each, all or none."""
+        return list(self.prepare_each(bundle_ids, backend, batch))
+
+    def prepare_each(self, bundle_ids: Sequence[bytes], backend: Backend, batch: int = 1) -> Iterator[Bundle]:
+        """Prepare a group, and give each bundle as soon as it is made: whoever writes it need not hold the others."""
         with self._ending_at_a_failure():
-            return self._prepare_group(bundle_ids, backend, batch)
+            yield from self._prepare_each(bundle_ids, backend, batch)
 
     def infer(self, bundle: Bundle) -> None:
         with self._ending_at_a_failure():
@@ -116,7 +120,7 @@ class InferenceServer:
             self._has_refused, self._session = True, None
             raise
 
-    def _prepare_group(self, bundle_ids: Sequence[bytes], backend: Backend, batch: int) -> list[Bundle]:
+    def _prepare_each(self, bundle_ids: Sequence[bytes], backend: Backend, batch: int) -> Iterator[Bundle]:
         model, channel, images = self._model, self._channel, len(bundle_ids) * batch
         layers = activation_layers(model.program, batch)
         more = checked_messages(model.program, model.check, backend, batch) if model.check else ()
@@ -134,8 +138,8 @@ class InferenceServer:
         prg = self._prg or Prg()
         keys, ots = keys.drawing_from(prg), replace(ots, prg=prg)
         shares = answer_masks(channel, model, keys, images)
-        bundles = []
-        for bundle_id, own in zip(bundle_ids, places(batch, images), strict=True):
+
+        def made(bundle_id: bytes, own: slice) -> Bundle:
             bundle = empty(bundle_id)
             ots.down.bind(identify(bundle))
             own_shares = {name: share[own] for name, share in shares.items()}
@@ -145,8 +149,9 @@ class InferenceServer:
             else:
                 materials = self._checked.prepare(channel, ots, own_shares, bundle_id, batch)
             bundle.keep_materials(materials)
-            bundles.append(bundle)
-        return bundles
+            return bundle
+
+        yield from map(made, bundle_ids, places(batch, images))  # without a reference to the one before
 
     def _infer(self, bundle: Bundle) -> None:
         model, channel, program = self._model, self._channel, self._model.program
@@ -222,6 +227,10 @@ class InferenceClient:
 
     def prepare_group(self, bundle_ids: Sequence[bytes], backend: Backend, batch: int = 1) -> list[Bundle]:
         """Prepare bundles of `batch` images each, all or none."""
+        return list(self.prepare_each(bundle_ids, backend, batch))
+
+    def prepare_each(self, bundle_ids: Sequence[bytes], backend: Backend, batch: int = 1) -> Iterator[Bundle]:
+        """Prepare a group, and give each bundle as soon as it is made: whoever writes it need not hold the others."""
         program, channel, images = self.program, self._channel, len(bundle_ids) * batch
         layers, plan = activation_layers(program, batch), plan_images(self._offline, images)
         more = checked_messages(program, self._checked.plan, backend, batch) if self._checked else ()
@@ -242,8 +251,8 @@ class InferenceClient:
         filled = {name: fill_up(mask, plan.whole(images)) for name, mask in drawn.items()}
         tensors = MaskedTensors(self._offline, filled)
         upload_masks(channel, plan, keys, tensors, plan.whole(images))
-        bundles = []
-        for bundle_id, own in zip(bundle_ids, places(batch, images), strict=True):
+
+        def made(bundle_id: bytes, own: slice) -> Bundle:
             bundle = empty(bundle_id)
             ots.down.bind(identify(bundle))
             masks = {name: own_copy(mask, own) for name, mask in drawn.items()}
@@ -257,8 +266,9 @@ class InferenceClient:
             ring = ring_mask(program)
             bundle.arrays.update({share_name(name): share & ring for name, share in (shares | last).items()})
             bundle.keep_materials(materials)
-            bundles.append(bundle)
-        return bundles
+            return bundle
+
+        yield from map(made, bundle_ids, places(batch, images))  # without a reference to the one before
 
     def most_together(self, batch: int) -> int:
         """Count the bundles that make a group: as many as have images for one ciphertext."""

@@ -24,6 +24,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -349,7 +350,8 @@ class Client:
         self._channel.take_record()
         start_s = time.monotonic()
         try:
-            bundles = self._party.prepare_group(ids, backend, entries[0].batch)
+            write = partial(self._store.write, owner=self._server, group=len(ids))
+            written = list(map(write, self._party.prepare_each(ids, backend, entries[0].batch)))
             if session.expect(self._channel, Stored).bundles != tuple(bundle_id.hex() for bundle_id in ids):
                 raise ConnectionLostError(
                     "the server stored a different bundle", where="prepare", remedy="Connect again."
@@ -359,7 +361,7 @@ class Client:
             raise
         each_s = (time.monotonic() - start_s) / len(ids)
         each_bytes = self._channel.take_record().total().bytes // len(ids)
-        self._store.put(*bundles, owner=self._server, offline_seconds=each_s, offline_bytes=each_bytes, keep=keep)
+        self._store.make_ready(written, owner=self._server, offline_seconds=each_s, offline_bytes=each_bytes, keep=keep)
 
     def _entry_for(self, batch: int, backend: BackendChoice = "auto") -> Entry:
         for _attempt in range(2):

@@ -15,11 +15,11 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 
 from sphynx.errors import BundleRefusedError, RefusedError
 from sphynx.program.files import HASH
 from sphynx.program.security import MODES, Security
-from sphynx.protocol.bundle import Bundle
 from sphynx.protocol.channel import Channel
 from sphynx.protocol.inference import InferenceServer
 from sphynx.protocol.linear import ServerModel
@@ -33,7 +33,7 @@ from sphynx.service.ledger import Entry
 from sphynx.service.monitor import Metrics
 from sphynx.service.session import SERVICE_VERSION, Agree, Bye, Go, Hello, Infer, Ping, Prepare, Stored, Welcome
 from sphynx.service.standing import Standing
-from sphynx.service.store import Store
+from sphynx.service.store import Store, Written
 from sphynx.service.strikes import Strikes
 from sphynx.service.tls import Peer, TlsStream
 from sphynx.service.yielding import GivesWay, Urgent, on_one_core
@@ -192,10 +192,10 @@ class Conversation:
             entries = [Entry(bundle_id, owner, program, backend, batch, expires_at) for bundle_id in ids]
             with self._place_for(request), self._stream.ending_within(len(ids) * limits.work_s):
                 self._check_client()  # with its place: others of its connections may have failed while it waited
-                bundles, took_s = self._prepare_bundles(entries, request)
+                written, took_s = self._prepare_bundles(entries, request)
             each_bytes = self.channel.record.total().bytes // len(ids)
             each_s = took_s / len(ids)
-            service.store.put(*bundles, owner=owner, offline_seconds=each_s, offline_bytes=each_bytes)
+            service.store.make_ready(written, owner=owner, offline_seconds=each_s, offline_bytes=each_bytes)
             try:
                 self._standing.check()
             except RefusedError:
@@ -221,18 +221,20 @@ class Conversation:
             finally:
                 self.channel.observer = None
 
-    def _prepare_bundles(self, entries: list[Entry], request: Prepare) -> tuple[list[Bundle], float]:
+    def _prepare_bundles(self, entries: list[Entry], request: Prepare) -> tuple[list[Written], float]:
         limits, ids = self._service.admission.limits, [entry.bundle_id for entry in entries]
-        self._service.store.reserve(*entries, most=limits.bundles_per_client, hourly=limits.images_per_hour)
+        store, owner = self._service.store, self.peer.fingerprint
+        store.reserve(*entries, most=limits.bundles_per_client, hourly=limits.images_per_hour)
         self.channel.take_record()
         start_s = time.monotonic()
         try:
-            bundles = self._party.prepare_group(ids, request.backend, request.batch)
+            write = partial(store.write, owner=owner, group=len(ids))
+            written = list(map(write, self._party.prepare_each(ids, request.backend, request.batch)))
         except BaseException as error:
             self._standing.note(error)
-            self._service.store.discard(*ids)
+            store.discard(*ids)
             raise
-        return bundles, time.monotonic() - start_s
+        return written, time.monotonic() - start_s
 
     def _check_mode(self, request: Prepare) -> None:
         """Before anything is computed: what an honest client gets wrong is told, and is not a strike."""

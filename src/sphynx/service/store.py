@@ -19,8 +19,9 @@ import contextlib
 import logging
 import shutil
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from sphynx.errors import (
     BundleGoneError,
@@ -42,6 +43,15 @@ from sphynx.service.waterline import Waterline, new_id
 
 LEDGER, BUNDLES = "ledger.sqlite", "bundles"
 _log = logging.getLogger(__name__)
+
+
+class Written(NamedTuple):
+    """A bundle's file that is on the disk and has yet to be renamed."""
+
+    bundle_id: bytes
+    temporary: Path
+    path: Path
+    bytes: int
 
 
 class Store:
@@ -124,31 +134,50 @@ class Store:
         self.ledger.reserve(*entries, most=most, hourly=hourly)
 
     def put(self, *bundles: Bundle, owner: str, offline_seconds: float, offline_bytes: int, keep: bool = False) -> None:
-        """Keeps bundles of one group that were reserved. All are ready when this returns, or none; the numbers are
-        those of each. `keep`: for nobody else to use."""
-        paths = [self._path(bundle.bundle_id) for bundle in bundles]
-        each_bytes = max(bundle.bytes for bundle in bundles)
+        """Keep bundles of one group that were reserved: `write` each, then `make_ready`."""
         try:
-            self._deletions.finish()
-            self._make_room(len(bundles), each_bytes, owner)
-            self._check_disk(len(bundles) * each_bytes)
-            # Not inside: processes would take turns at what takes the longest.
-            written = [_write(bundle, path) for bundle, path in zip(bundles, paths, strict=True)]
+            written = [self.write(bundle, owner=owner, group=len(bundles)) for bundle in bundles]
+        except BaseException:
+            self.discard(*(bundle.bundle_id for bundle in bundles))
+            raise
+        self.make_ready(written, owner=owner, offline_seconds=offline_seconds, offline_bytes=offline_bytes, keep=keep)
+
+    def write(self, bundle: Bundle, *, owner: str, group: int = 1) -> Written:
+        """Write one of a group of reserved bundles to the disk, where nobody can take it yet."""
+        path = self._path(bundle.bundle_id)
+        self._deletions.finish()
+        self._make_room(group, bundle.bytes, owner)
+        self._check_disk(bundle.bytes)
+        # Without the others waiting: processes would take turns at what takes the longest.
+        temporary = _write(bundle, path)
+        self._at_hand.offer(bundle)  # before it may be taken: one that is burned must not stay
+        return Written(bundle.bundle_id, temporary, path, bundle.bytes)
+
+    def make_ready(
+        self,
+        written: Sequence[Written],
+        *,
+        owner: str,
+        offline_seconds: float,
+        offline_bytes: int,
+        keep: bool = False,
+    ) -> None:
+        """Let all bundles of a group be taken, or none; the numbers are those of each. `keep`: for nobody else."""
+        try:
             with self._holders.alone():  # until the ledger has them: the owner's next ones must find them counted
                 self._deletions.finish()  # of bundles that were used meanwhile
-                self._make_room(len(bundles), each_bytes, owner)
-                for bundle, temporary, path in zip(bundles, written, paths, strict=True):
-                    _rename(temporary, path)
-                    self._at_hand.offer(bundle)  # before it may be taken: one that is burned must not stay
+                self._make_room(len(written), max(each.bytes for each in written), owner)
+                for each in written:
+                    _rename(each.temporary, each.path)
                 self.ledger.make_ready(
-                    *(bundle.bundle_id for bundle in bundles),
-                    size_bytes=max(path.stat().st_size for path in paths),
+                    *(each.bundle_id for each in written),
+                    size_bytes=max(each.path.stat().st_size for each in written),
                     offline_seconds=offline_seconds,
                     offline_bytes=offline_bytes,
                     keep=keep,
                 )
         except BaseException:
-            self.discard(*(bundle.bundle_id for bundle in bundles))
+            self.discard(*(each.bundle_id for each in written))
             raise
 
     def preload(self, bundle_id: bytes) -> None:
