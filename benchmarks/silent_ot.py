@@ -37,7 +37,7 @@ REPEATS = 3
 
 @dataclass
 class Measured:
-    """Of one extension: CPU seconds of each party, least of all runs, and bytes that were sent."""
+    """CPU seconds of each party for one extension, least of all runs, and the bytes that were sent."""
 
     name: str
     ots: int

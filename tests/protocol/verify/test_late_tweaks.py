@@ -24,7 +24,7 @@ MODEL = ServerModel(PROGRAM, WEIGHTS, check=CHECK)
 
 
 def record_tweaks(patch: pytest.MonkeyPatch) -> tuple[list[bytes], list[bytes]]:
-    """(those that fixed labels gave, those that anything is hashed with), by the server."""
+    """Record, at the server, the tweaks that fixed labels gave and those that anything was hashed with."""
     given: list[bytes] = []
     used: list[bytes] = []
     late_tweak, pads, garble = ot.FixedLabels.late_tweak, ot.OtSender.pads, garbling.garble

@@ -1,4 +1,4 @@
-"""What a client may get away with passes as often as predicted, and gives it the answers of an honest client only."""
+"""Deviations that may pass a check pass as often as predicted, and give the answers of an honest client only."""
 
 from __future__ import annotations
 
