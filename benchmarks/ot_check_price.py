@@ -21,6 +21,7 @@ from unittest.mock import patch
 
 from sphynx.core import ot
 from sphynx.program.backends import BACKENDS, Backend
+from sphynx.program.cost.ot_messages import SOFTSPOKEN_PARAMETER, blocks_down
 from sphynx.program.files import load_program
 from sphynx.protocol import ots, relu_gc
 from sphynx.protocol.channel import local_pair
@@ -45,10 +46,8 @@ def without_checks() -> Iterator[None]:
             patches.enter_context(patch.object(ot, name, unchecked(getattr(ot, name))))
         for kind in (ot.OtReceiver, ot.OtSender):
             patches.enter_context(patch.object(kind, "__init__", unchecked(kind.__init__)))
-        patches.enter_context(
-            patch.object(ots, "_DOWN_BLOCKS", ot.setup_blocks(ots.SOFTSPOKEN_PARAMETER, checked=True))
-        )
-        base_blocks = ots.blocks_down(ot.BASE_OTS, random_choices=False)
+        patches.enter_context(patch.object(ots, "_DOWN_BLOCKS", ot.setup_blocks(SOFTSPOKEN_PARAMETER, checked=True)))
+        base_blocks = blocks_down(ot.BASE_OTS, random_choices=False)
         patches.enter_context(patch.object(ots, "_UP_BASE_BLOCKS", base_blocks))
         relu_gc.messages.cache_clear()
         yield

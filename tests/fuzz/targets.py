@@ -126,6 +126,7 @@ def _messages() -> list[bytes]:
         session.Hello(session.SERVICE_VERSION, "ab"),
         session.Welcome(session.SERVICE_VERSION, "ab", 10, (nonce, nonce), 3, 16, "malicious-client", 42, 3),
         session.Prepare(3, "gc", 2, nonce),
+        session.Prepare(3, "gmw", 1, nonce, down="silent", up="silent"),
         session.Go(nonce, 60.0),
         session.Stored((nonce, nonce)),
         session.Infer(nonce, 4),

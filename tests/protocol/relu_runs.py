@@ -12,16 +12,32 @@ from tests.protocol.parties import run_parties
 
 from sphynx.core import Prg
 from sphynx.program.backends import Backend
+from sphynx.program.extensions import SOFTSPOKEN, Extensions
 from sphynx.protocol.channel import Channel, Record
-from sphynx.protocol.ots import add_up_client, add_up_server, set_up_client, set_up_server
+from sphynx.protocol.ots import (
+    ClientOts,
+    ServerOts,
+    add_up_client,
+    add_up_server,
+    choose_client,
+    choose_server,
+    set_up_client,
+    set_up_server,
+)
 from sphynx.protocol.relu import ReluLayer, relu_client, relu_server
 
 Words = NDArray[np.uint64]
-# Sessions outlive bundles, so all runs share one set-up.
-SERVER_OTS, CLIENT_OTS = run_parties(
-    lambda c: add_up_server(c, set_up_server(c, Prg(), b"runs")),
-    lambda c: add_up_client(c, set_up_client(c, Prg(), b"runs")),
-)
+
+
+def connected_ots(made: Extensions = SOFTSPOKEN) -> tuple[ServerOts, ClientOts]:
+    """Set up sessions in both directions."""
+    return run_parties(
+        lambda c: choose_server(c, add_up_server(c, set_up_server(c, Prg(), b"runs")), made),
+        lambda c: choose_client(c, add_up_client(c, set_up_client(c, Prg(), b"runs")), made),
+    )
+
+
+SERVER_OTS, CLIENT_OTS = connected_ots()  # sessions outlive bundles, so all runs share one set-up
 
 
 @dataclass

@@ -7,28 +7,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.core.gmw_exchange import exchange
-from tests.protocol.relu_runs import CLIENT_OTS, SERVER_OTS
+from tests.protocol.relu_runs import CLIENT_OTS, SERVER_OTS, connected_ots
 
-from sphynx.core import Prg, garbling, gmw, ot
+from sphynx.core import gmw, ot
 from sphynx.errors import SphynxError
 from sphynx.protocol.gmw_material import GmwOfflineClient, GmwOfflineServer, MessageBytes
 from sphynx.protocol.transport import Buffer
 from sphynx.protocol.truncate import Truncation, TruncationRequest, answer_truncation
 
-
-def connected(*, checked: bool) -> tuple[ot.OtReceiver, ot.OtSender]:
-    prg = Prg()
-    delta = garbling.random_delta(prg)
-    pairs = np.empty((ot.BASE_OTS, 2, 2), np.uint64)
-    prg.fill_words(pairs)
-    receiver = ot.OtReceiver(4, pairs, prg, checked=checked)
-    bits = np.unpackbits(delta[0].view(np.uint8), bitorder="little")
-    keys = np.ascontiguousarray(pairs[np.arange(ot.BASE_OTS), bits])
-    return receiver, ot.OtSender(4, delta, keys, receiver.setup, prg, checked=checked)
-
-
 CHECK_BYTES = 2 * (512 + 48) + 496 + 48  # two extensions with chosen bits, one with random ones
-DOWN, UP = connected(checked=True), connected(checked=False)  # sessions outlive batches
 
 
 def joined(parts: list[Buffer]) -> bytearray:
@@ -57,8 +44,8 @@ def test_relu_on_material_from_ot(case: tuple[int, int, int, list[tuple[int, int
     new_mask = np.array([row[2] for row in rows], np.uint64)
     x_s = np.array([(a - int(b)) % 2**w for a, b in zip(x, x_c, strict=True)], np.uint64)
 
-    client = GmwOfflineClient(shape, DOWN[0], UP[1], x_c)
-    server = GmwOfflineServer(shape, DOWN[1], UP[0])
+    client = GmwOfflineClient(shape, CLIENT_OTS, x_c)
+    server = GmwOfflineServer(shape, SERVER_OTS)
     answer = server.answer(joined(client.request()))
     corrections, material = server.finish(joined(client.conversion(joined(answer))))
     client_material = client.finish(joined(corrections))
@@ -76,8 +63,8 @@ def test_traffic_per_relu() -> None:
     nodes of three, two of two, delta."""
     shape = gmw.ReluShape(33, 33, 8, 1280)
     x_c = np.arange(1280, dtype=np.uint64)
-    client = GmwOfflineClient(shape, DOWN[0], UP[1], x_c)
-    server = GmwOfflineServer(shape, DOWN[1], UP[0])
+    client = GmwOfflineClient(shape, CLIENT_OTS, x_c)
+    server = GmwOfflineServer(shape, SERVER_OTS)
     request = joined(client.request())
     answer = joined(server.answer(request))
     conversion = joined(client.conversion(answer))
@@ -89,10 +76,9 @@ def test_traffic_per_relu() -> None:
 
 def test_wrong_lengths_raise() -> None:
     shape = gmw.ReluShape(8, 8, 2, 100)
-    client = GmwOfflineClient(
-        shape, *(connected(checked=True)[0], connected(checked=False)[1]), np.zeros(100, np.uint64)
-    )
-    server = GmwOfflineServer(shape, connected(checked=True)[1], connected(checked=False)[0])
+    server_ots, client_ots = connected_ots()  # of its own: they end out of step
+    client = GmwOfflineClient(shape, client_ots, np.zeros(100, np.uint64))
+    server = GmwOfflineServer(shape, server_ots)
     request = joined(client.request())
     for damaged in (b"", request[:-1], request + b"\0"):
         for take in (server.answer, client.conversion, client.finish):
@@ -114,8 +100,8 @@ def test_masks_of_a_relu_know_nothing_of_each_other() -> None:
     """The client's bits are all alike. Two masks that were one would show it the server's bits, and no result."""
     shape = gmw.ReluShape(20, 20, 7, 1 << 15)
     assert shape.digits.tree.pair_count and shape.digits.tree.three_count
-    client = GmwOfflineClient(shape, DOWN[0], UP[1], np.full(shape.count, 0x55555, np.uint64))
-    server = GmwOfflineServer(shape, DOWN[1], UP[0])
+    client = GmwOfflineClient(shape, CLIENT_OTS, np.full(shape.count, 0x55555, np.uint64))
+    server = GmwOfflineServer(shape, SERVER_OTS)
     answer = server.answer(joined(client.request()))
     corrections, made = server.finish(joined(client.conversion(joined(answer))))
     own, other = made.shares, client.finish(joined(corrections))

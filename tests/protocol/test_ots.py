@@ -7,13 +7,12 @@ import pytest
 from tests.protocol.parties import run_parties
 
 from sphynx.core import Prg, ot
-from sphynx.core.ot import OtReceiver, OtSender
 from sphynx.errors import SphynxError
 from sphynx.protocol.channel import HEADER_BYTES, Channel, Traffic
 from sphynx.protocol.ots import add_up_client, add_up_server, set_up_client, set_up_server
 
 
-def assert_connected(receiver: OtReceiver, sender: OtSender) -> None:
+def assert_connected(receiver: ot.CorrelatedReceiver, sender: ot.CorrelatedSender) -> None:
     message, choices, t = receiver.correlated_random(640)
     tweak, pads = sender.late_pads(message, 640, random_choices=True)
     received = ot.received_pads(t, tweak)
@@ -23,12 +22,12 @@ def assert_connected(receiver: OtReceiver, sender: OtSender) -> None:
 
 
 def test_both_directions_work_and_sizes_are_those_documented() -> None:
-    def server(channel: Channel) -> tuple[OtReceiver, OtSender, Traffic]:
+    def server(channel: Channel) -> tuple[ot.CorrelatedReceiver, ot.CorrelatedSender, Traffic]:
         ots = add_up_server(channel, set_up_server(channel, Prg(), b"sizes"))
         assert ots.delta[0, 0] & np.uint64(1)
         return ots.up, ots.down, channel.take_record().total()
 
-    def client(channel: Channel) -> tuple[OtReceiver, OtSender]:
+    def client(channel: Channel) -> tuple[ot.CorrelatedReceiver, ot.CorrelatedSender]:
         ots = add_up_client(channel, set_up_client(channel, Prg(), b"sizes"))
         return ots.down, ots.up
 

@@ -18,6 +18,7 @@ from tests.protocol.parties import run_parties
 from sphynx.core import Prg, random_bytes
 from sphynx.program.backends import Backend
 from sphynx.program.convolve import Array
+from sphynx.program.extensions import SILENT, SOFTSPOKEN
 from sphynx.program.ir import Program
 from sphynx.program.weights import inside_groups, ungrouped
 from sphynx.protocol.channel import WIRE_VERSION, Channel
@@ -34,8 +35,11 @@ CASES: dict[str, tuple[Backend, Program]] = {
     "gates": ("gmw", gated_program()),
     "groups": ("gmw", small_program(ring_bits=44)),
     "malicious-client": ("gc", public_program()),
+    "silent": ("gmw", small_program(ring_bits=44)),
+    "silent, malicious-client": ("gc", public_program()),
 }
-CHECKS = {"malicious-client": CheckPlan(44, 4)}
+CHECKS = dict.fromkeys(("malicious-client", "silent, malicious-client"), CheckPlan(44, 4))
+MADE = dict.fromkeys(("silent", "silent, malicious-client"), SILENT)
 TOGETHER = {"groups": 5}  # bundles; otherwise one at a time
 Steps = dict[str, list[str]]  # direction -> "phase section: n messages, n bytes, hash"
 
@@ -50,7 +54,7 @@ class _Ear:
         send = channel.send
 
         def heard(*parts: Any) -> None:
-            message = b"".join(memoryview(part).cast("B") for part in parts)
+            message = b"".join(bytes(part) for part in parts)
             section = channel._section
             self._sent.setdefault(f"{section.phase} {section.layer}", []).append(message)
             send(*parts)
@@ -91,7 +95,7 @@ def _weights(program: Program, prg: Prg) -> dict[str, Array]:
 def transcript(case: str, threads: int) -> Steps:
     """Set-up, two bundles or groups, and the inference that spends the last one."""
     (backend, program), prg = CASES[case], Prg.fixed_seed_for_tests(b"weights, pixels.")
-    check = CHECKS.get(case)
+    check, made = CHECKS.get(case), MADE.get(case, SOFTSPOKEN)
     model = ServerModel(program, _weights(program, prg), threads=threads, check=check)
     pixels = np.frombuffer(random_bytes(prg, IMAGES * program.image.size), np.uint8).reshape(IMAGES, *program.image)
     served, asked, ids = _Ear(), _Ear(), [bytes(16)] * TOGETHER.get(case, 1)
@@ -99,13 +103,13 @@ def transcript(case: str, threads: int) -> Steps:
     def server(channel: Channel) -> None:
         served.listen(channel)
         party = InferenceServer(model, channel, Prg.fixed_seed_for_tests(b"the server's one"))
-        party.infer([party.prepare_group(ids, backend, IMAGES)[-1] for _ in range(2)][1])
+        party.infer([party.prepare_group(ids, backend, IMAGES, made)[-1] for _ in range(2)][1])
 
     def client(channel: Channel) -> None:
         asked.listen(channel)
         seed = Prg.fixed_seed_for_tests(b"the client's one")
         party = InferenceClient(program, channel, seed, threads=threads, check=check)
-        party.infer([party.prepare_group(ids, backend, IMAGES)[-1] for _ in range(2)][1], pixels)
+        party.infer([party.prepare_group(ids, backend, IMAGES, made)[-1] for _ in range(2)][1], pixels)
 
     run_parties(server, client)
     return {"client -> server": asked.steps(), "server -> client": served.steps()}

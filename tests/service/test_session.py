@@ -24,6 +24,8 @@ ID = "0123456789abcdef" * 2
         Welcome(1, "ab", 10, (ID, ID), 3, 16, "semi-honest"),
         Welcome(1, "ab", 10, (), 0, 16, "malicious-client", 42, 3),
         Prepare(3, "gc", 2, ID),
+        Prepare(3, "gc", 2, ID, 1, True, "silent", "softspoken"),
+        Welcome(1, "ab", 10, (), 0, 16, "semi-honest", ot="silent"),
         Go(ID, 60.0),
         Stored((ID, ID)),
         Infer(ID, 7),

@@ -75,6 +75,7 @@ class Client:
             state=None if settings.state is None else Path(settings.state),
             program=settings.program_hash,
             security=settings.security,
+            ot=settings.ot,
             timeout_s=settings.timeout_s,
             trust_state=settings.trust_state,
             warn=settings.warn,

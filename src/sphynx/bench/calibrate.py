@@ -9,7 +9,14 @@ import platform
 import numpy as np
 
 from sphynx.bench.channel_costs import channel_costs
-from sphynx.bench.core_rates import DEFAULT_OT_PARAMETER, INPUTS, ot_rates, primitive_times, ring_seconds
+from sphynx.bench.core_rates import (
+    DEFAULT_OT_PARAMETER,
+    INPUTS,
+    ot_rates,
+    primitive_times,
+    ring_seconds,
+    silent_seconds,
+)
 from sphynx.bench.machine import best_seconds
 from sphynx.bench.private_parties import OpenChannel
 from sphynx.bench.relu_work import relu_seconds
@@ -37,6 +44,7 @@ def measure_rates(open_channel: OpenChannel) -> Rates:
         gc=relu_seconds("gc", REPEATS),
         gmw=relu_seconds("gmw", REPEATS),
         ot_bytes=ot_rates(DEFAULT_OT_PARAMETER, 1, 1)["ot_bytes_each"],
+        silent_ot=silent_seconds(),
         limb_macs_per_s=_limb_mac_rate(),
         step_s=_step_seconds(),
         message_s=channel.message_s,

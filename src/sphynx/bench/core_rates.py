@@ -6,6 +6,7 @@ An OT's rate is that of the slower party, the sender: it expands all trees and h
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -13,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sphynx.bench.machine import best_seconds
-from sphynx.core import Prg, _native, garbling, ot
+from sphynx.core import Prg, _native, garbling, ot, random_bytes, silent
 from sphynx.core import rlwe as he
 from sphynx.core.bits import bit_values
 from sphynx.core.conv_shape import ConvShape
@@ -62,6 +63,37 @@ def ot_rates(k: int, threads: int, repeats: int) -> dict[str, float]:
         "ot_bytes_each": message.nbytes / OTS,
         "triples_per_s": OTS / 2 / slower_triples,
     }
+
+
+def silent_seconds() -> float:
+    """CPU seconds of both parties that an OT takes more if it is silent, its trees not checked, than by SoftSpoken, of
+    as many OTs. The clock is a thread's: others may share the machine."""
+    count, prg = silent.SHAPE.usable, Prg()
+    delta, session = garbling.random_delta(prg), random_bytes(prg, 16)
+    few_receiver, few_sender = connected(DEFAULT_OT_PARAMETER, checked=True, delta=delta)
+    seeding, _, t = few_receiver.correlated_random(silent.SHAPE.seeds)
+    q = few_sender.correlated(seeding, silent.SHAPE.seeds, random_choices=True).zeros
+    receiver = silent.SilentReceiver(session, t, checked=False)
+    sender = silent.SilentSender(session, few_sender, delta, q, prg)
+
+    def many() -> None:
+        receiver.refill(sender.refill(threads=1), threads=1)
+        message = receiver.correlated_random(count, threads=1)[0]
+        sender.correlated(message, count, random_choices=True, threads=1)
+
+    def few() -> None:
+        message = few_receiver.correlated_random(count, threads=1)[0]
+        few_sender.correlated(message, count, random_choices=True, threads=1)
+
+    return max(_thread_seconds(many) - _thread_seconds(few), 0.0) / count
+
+
+def _thread_seconds(work: Callable[[], None]) -> float:
+    """Time the second call."""
+    work()
+    started = time.thread_time()
+    work()
+    return time.thread_time() - started
 
 
 def primitive_times(params: he.Params, repeats: int) -> dict[str, float]:

@@ -16,7 +16,10 @@ from sphynx.bench.private_models import Model, question
 from sphynx.bench.private_parties import Job, Measured, OpenChannel, Phase, joined, plain_channel, run_parties
 from sphynx.bench.results import BenchRow, Layer, PerParty, Span
 from sphynx.program.backends import Backend
-from sphynx.program.cost.link import Link
+from sphynx.program.cost.estimate import REFERENCE, faster_extensions
+from sphynx.program.cost.kept_rates import kept_rates
+from sphynx.program.cost.link import LINKS, Link
+from sphynx.program.extensions import ExtensionChoice, Extensions
 from sphynx.program.files import load_program
 from sphynx.program.security import MODES, Security
 from sphynx.protocol.channel import Section
@@ -25,6 +28,7 @@ from sphynx.protocol.channel import Section
 class Timed(NamedTuple):
     """Measurements of one row in one pass."""
 
+    made: Extensions
     plaintext: ClearTime | None
     server: Measured
     client: Measured
@@ -43,9 +47,11 @@ def measure_private(
     progress: Callable[[str], None] = lambda _: None,
     weight_memory_bytes: int | None = None,
     securities: Sequence[Security] = ("semi-honest",),
+    ot: ExtensionChoice = "auto",
 ) -> tuple[BenchRow, ...]:
     """A row for each model, mode (a backend and a security that it offers) and link. `transport` names the channel;
-    `progress` is told what comes next."""
+    `progress` is told what comes next. `ot` is how OTs are extended; auto: as
+    clients do that ask often on such a link."""
     clear = {model.folder: InTheClear(model.design) for model in models if model.design}  # names may be equal
     questions = {model.folder: question(model.folder, batch) for model in models}
     modes = [(backend, security) for backend in backends for security in securities if not MODES[security, backend]]
@@ -58,9 +64,17 @@ def measure_private(
             # Beside every row: the machine may be busier than a row ago.
             plaintext = clear[model.folder].time(batch) if model.folder in clear else None
             link = links[link_name]
-            job = Job(model.folder, backend, batch, repeats, link, open_channel, weight_memory_bytes, security)
-            found.append(Timed(plaintext, *run_parties(job, *questions[model.folder])))
+            made = _extensions(model, backend, link or LINKS["loopback"], ot)
+            job = Job(model.folder, backend, batch, repeats, link, open_channel, weight_memory_bytes, security, made)
+            found.append(Timed(made, plaintext, *run_parties(job, *questions[model.folder])))
     return tuple(_row(*kind, transport, batch, found) for kind, found in zip(kinds, timed, strict=True))
+
+
+def _extensions(model: Model, backend: Backend, link: Link, ot: ExtensionChoice) -> Extensions:
+    if ot != "auto":
+        return Extensions(ot, ot)
+    rates, both = kept_rates() or REFERENCE, frozenset(("down", "up"))
+    return faster_extensions(load_program(model.folder), rates, link, backend, ready=both)
 
 
 def _row(
@@ -91,6 +105,7 @@ def _row(
         model=model.name,
         backend=backend,
         security=security,
+        ot=str(passes[0].made),
         link=link,
         transport=transport,
         plaintext_s=wall_s,

@@ -23,6 +23,7 @@ from sphynx.bench.machine import peak_memory_bytes
 from sphynx.bench.workers import tell, told_by, told_by_all, values_of, workers
 from sphynx.program.backends import Backend
 from sphynx.program.cost.link import Link
+from sphynx.program.extensions import SOFTSPOKEN, Extensions
 from sphynx.program.files import load_program
 from sphynx.program.security import Security
 from sphynx.program.weights import load_weights
@@ -57,6 +58,7 @@ class Job:
     open_channel: OpenChannel = plain_channel
     weight_memory_bytes: int | None = None
     security: Security = "semi-honest"
+    made: Extensions = SOFTSPOKEN
 
     @property
     def bundle_ids(self) -> list[bytes]:
@@ -154,7 +156,7 @@ def _serve(told: Connection, job: Job) -> Measured:
     measured = Measured(details=details)
     for run, bundle_id in enumerate(job.bundle_ids):
         _in_step(channel)
-        offline, bundle = _time(channel, partial(party.prepare, bundle_id, job.backend, job.batch))
+        offline, bundle = _time(channel, partial(party.prepare, bundle_id, job.backend, job.batch, job.made))
         _in_step(channel)
         online, _ = _time(channel, partial(party.infer, bundle))
         _keep(measured, run, offline, online)
@@ -171,7 +173,7 @@ def _ask(told: Connection, job: Job, pixels: NDArray[np.uint8], expected: NDArra
     measured, equal = Measured(), True
     for run, bundle_id in enumerate(job.bundle_ids):
         _in_step(channel)
-        offline, bundle = _time(channel, partial(party.prepare, bundle_id, job.backend, job.batch))
+        offline, bundle = _time(channel, partial(party.prepare, bundle_id, job.backend, job.batch, job.made))
         _in_step(channel)
         online, logits = _time(channel, partial(party.infer, bundle, pixels))
         equal = equal and np.array_equal(logits, expected)

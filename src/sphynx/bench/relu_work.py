@@ -18,7 +18,7 @@ from typing import TypeVar
 import numpy as np
 
 from sphynx.bench.core_rates import DEFAULT_OT_PARAMETER, connected
-from sphynx.core import Prg, garbling
+from sphynx.core import Prg, garbling, random_bytes
 from sphynx.program.backends import Backend
 from sphynx.program.cost.cost import relu_cost
 from sphynx.program.cost.estimate import ReluSeconds, relu_units
@@ -90,8 +90,9 @@ def _ots() -> tuple[ServerOts, ClientOts]:
     down_receiver, down_sender = connected(DEFAULT_OT_PARAMETER, checked=True)
     up_receiver, up_sender = connected(DEFAULT_OT_PARAMETER, checked=False)
     prg = Prg()
-    server = ServerOts(down_sender, garbling.random_delta(prg), prg, up_receiver)
-    return server, ClientOts(down_receiver, prg, up_sender)
+    said = random_bytes(prg, 16)
+    server = ServerOts(down_sender, garbling.random_delta(prg), prg, said, up_receiver)
+    return server, ClientOts(down_receiver, prg, said, few_up=up_sender)
 
 
 def _cpu_seconds(work: Callable[[], Result]) -> tuple[float, Result]:

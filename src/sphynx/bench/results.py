@@ -94,6 +94,7 @@ class BenchRow(Amounts):
     link: str
     transport: str = "plain"
     security: str = "semi-honest"
+    ot: str = "softspoken"
     plaintext_s: float | None
     plaintext_cpu_s: float | None
     torch_s: float | None = None

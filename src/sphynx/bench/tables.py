@@ -59,7 +59,7 @@ def private_rows(rows: Sequence[BenchRow]) -> Iterator[list[str]]:
         yield [
             row.model,
             f"{row.batch} x {row.relus:,}" if row.batch > 1 else f"{row.relus:,}",
-            row.backend if row.security == "semi-honest" else f"{row.backend}, {row.security}",
+            _mode(row),
             row.link,
             _milliseconds(row.plaintext_s if row.torch_s is None else row.torch_s),
             _milliseconds(row.onnxruntime_s),
@@ -112,6 +112,12 @@ def throughput_rows(rows: Sequence[ThroughputRow]) -> Iterator[list[str]]:
             str(row.inferences),
             _exact(row.equal_to_oracle),
         ]
+
+
+def _mode(row: BenchRow) -> str:
+    """The backend, and what is not as usual."""
+    unusual = (word for word in (row.security, row.ot) if word not in ("semi-honest", "softspoken"))
+    return ", ".join((row.backend, *unusual))
 
 
 def _milliseconds(seconds: float | None) -> str:

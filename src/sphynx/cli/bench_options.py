@@ -125,9 +125,13 @@ def measured(
     plain: bool = False,
     weight_memory_bytes: int | None = None,
     security: str = "semi-honest",
+    ot: str = "auto",
 ) -> BenchRun:
+    from sphynx.program.extensions import check_extension
+
     backends, links = parse_backends(backend, "--backend"), links_for(link)
     securities = parse_securities(security, backends)
+    extension = check_extension(ot, where="--ot")
     made = describe_run()
     models = models_for(programs, untrained, conv_stack, folder, voice)
     from sphynx.bench.private import measure_private
@@ -148,6 +152,7 @@ def measured(
         progress=voice.say,
         weight_memory_bytes=weight_memory_bytes,
         securities=securities,
+        ot=extension,
     )
     return BenchRun(*made, rows)
 

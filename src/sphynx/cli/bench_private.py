@@ -11,6 +11,7 @@ import typer
 from sphynx.cli import bench_options as bench
 from sphynx.cli import options as opt
 from sphynx.cli.output_files import Out
+from sphynx.program.extensions import ExtensionChoice
 
 Plain = Annotated[bool, typer.Option("--plain", help="Run without TLS, to measure the protocol alone.")]
 
@@ -22,6 +23,10 @@ def private(
     security: Annotated[
         str, typer.Option("--security", help="semi-honest, malicious-client (garbled circuits only), or both.")
     ] = "semi-honest",
+    ot: Annotated[
+        ExtensionChoice,
+        typer.Option("--ot", help="How OTs are extended; auto: the faster on the link for whoever asks often."),
+    ] = "auto",
     link: bench.Links = "loopback",
     repeat: bench.Repeat = 10,
     passes: Annotated[
@@ -67,6 +72,7 @@ def private(
             plain=plain,
             weight_memory_bytes=opt.parse_memory(weight_memory, "--weight-memory"),
             security=security,
+            ot=ot,
         )
     bench.hand_out(run.to_json(), as_json, out)
     if not as_json:

@@ -46,7 +46,23 @@ def message_blocks(k: int, count: int, *, random_choices: bool, checked: bool) -
     return _native.ot_message_blocks(k, count, random_choices, checked)
 
 
-class OtReceiver:
+class CorrelatedReceiver(ABC):
+    """The receiver of any extension: it holds the choice bits."""
+
+    @abstractmethod
+    def correlated(self, choices: Words, count: int, *, threads: int = 0) -> tuple[Words, Words]:
+        """(message, t): t_j = q_j xor r_j delta for the given choice bits r."""
+
+    @abstractmethod
+    def correlated_random(self, count: int, *, threads: int = 0) -> tuple[Words, Words, Words]:
+        """(message, choices, t): as `correlated`, the choice bits drawn by the extension itself."""
+
+    @abstractmethod
+    def early_tweak(self) -> bytes:
+        """The tweak of the last extension that was known before it: for receivers that the sender trusts."""
+
+
+class OtReceiver(CorrelatedReceiver):
     """Holds the choice bits. `setup` is what the sender needs once; its secrets are drawn from `prg`. With `checked` it
     shows in every message that it is consistent, to a sender that does not trust it."""
 
@@ -59,14 +75,12 @@ class OtReceiver:
         self._ots.bind(said)
 
     def correlated(self, choices: Words, count: int, *, threads: int = 0) -> tuple[Words, Words]:
-        """(message, t): t_j = q_j xor r_j delta for the given choice bits r."""
         message = self._message(count, random_choices=False)
         t = np.empty((count, 2), np.uint64)
         self._ots.extend(count, choices, False, message, t, threads)
         return message, t
 
     def correlated_random(self, count: int, *, threads: int = 0) -> tuple[Words, Words, Words]:
-        """(message, choices, t): as `correlated`, the choice bits drawn by the extension itself."""
         message = self._message(count, random_choices=True)
         choices = np.empty(plane_words(count), np.uint64)
         t = np.empty((count, 2), np.uint64)
@@ -79,7 +93,6 @@ class OtReceiver:
         return np.empty((blocks, 2), np.uint64)
 
     def early_tweak(self) -> bytes:
-        """The tweak of the last extension that was known before it: for receivers that the sender trusts."""
         return self._ots.early_tweak()
 
 

@@ -60,7 +60,7 @@ def message_blocks(count: int, *, random_choices: bool) -> int:
     return 0 if random_choices else -(-count // 128)
 
 
-class SilentReceiver:
+class SilentReceiver(ot.CorrelatedReceiver):
     """Holds the choice bits. `t` is of `shape.seeds` OTs with random choices, `session` a block that both know and
     neither chose alone. With `checked` it does not trust the sender."""
 
@@ -83,7 +83,6 @@ class SilentReceiver:
             raise ot.inconsistent("refill")
 
     def correlated(self, choices: Words, count: int, *, threads: int = 0) -> tuple[Words, Words]:
-        """(message, t): t_j = q_j xor r_j delta for the given choice bits r."""
         message = np.empty((message_blocks(count, random_choices=False), 2), np.uint64)
         t = np.empty((count, 2), np.uint64)
         self._ots.extend(count, choices, False, message, t, threads)
@@ -91,7 +90,7 @@ class SilentReceiver:
         return message, t
 
     def correlated_random(self, count: int, *, threads: int = 0) -> tuple[Words, Words, Words]:
-        """(message, choices, t): as `correlated`, the choice bits drawn by the extension itself, the message empty."""
+        """As in the base class; the message is empty."""
         message, t = np.empty((0, 2), np.uint64), np.empty((count, 2), np.uint64)
         choices = np.empty(plane_words(count), np.uint64)
         self._ots.extend(count, choices, True, message, t, threads)
@@ -99,7 +98,6 @@ class SilentReceiver:
         return message, choices, t
 
     def early_tweak(self) -> bytes:
-        """The tweak of the last extension that was known before it: for receivers that the sender trusts."""
         return _early_tweak(self._session, self._extensions)
 
 

@@ -16,7 +16,7 @@ from sphynx.protocol.ahead import Ask, answers_ahead
 from sphynx.protocol.channel import Channel
 from sphynx.protocol.cross_product import Squaring, SquaringRequest, answer_squaring
 from sphynx.protocol.gating import Gating, GatingOffer, GatingRequest, accepted_offer
-from sphynx.protocol.ots import ClientOts, ServerOts
+from sphynx.protocol.ots import ClientOts, OtCount, ServerOts, reserve_client, reserve_server
 from sphynx.protocol.relu_layer import Arrays, Words
 from sphynx.protocol.truncate import Truncation, TruncationRequest, answer_truncation
 
@@ -48,8 +48,14 @@ class OnePart:
         return x
 
 
+def ot_count(layers: Sequence[ArithmeticLayer]) -> OtCount:
+    """Count the OTs of all parts."""
+    return sum((plan.ot_count for layer in layers for _, plan in layer.parts), OtCount())
+
+
 def prepare_server(channel: Channel, ots: ServerOts, layers: Sequence[ArithmeticLayer]) -> list[Arrays]:
     offers: deque[GatingOffer] = deque()
+    reserve_server(channel, ots, ot_count(layers))
     for layer, gating in _gatings(layers):
         with channel.section("offline", layer.name):
             offers.append(GatingOffer(gating, ots))
@@ -59,7 +65,7 @@ def prepare_server(channel: Channel, ots: ServerOts, layers: Sequence[Arithmetic
         material: Arrays = {}
         with channel.section("offline", layer.name):
             for part, plan in layer.parts:
-                request = channel.receive(plan.request_bytes)
+                request = channel.receive(plan.request_bytes(ots.made))
                 if isinstance(plan, Truncation):
                     answer, arrays = answer_truncation(plan, ots, request)
                 elif isinstance(plan, Gating):
@@ -77,9 +83,10 @@ def prepare_client(
 ) -> list[Arrays]:
     materials = [layer.fresh_masks(ots.prg) for layer in layers]
     offered: deque[ot.PadPair] = deque()
+    reserve_client(channel, ots, ot_count(layers))
     for layer, gating in _gatings(layers):
         with channel.section("offline", layer.name):
-            offered.append(accepted_offer(gating, ots, channel.receive(gating.offer_bytes)))
+            offered.append(accepted_offer(gating, ots, channel.receive(gating.offer_bytes(ots.made))))
     requests: deque[TruncationRequest | SquaringRequest | GatingRequest] = deque()  # sent, the oldest at the front
 
     def request(plan: Plan, own: Words) -> TruncationRequest | SquaringRequest | GatingRequest:
@@ -94,12 +101,12 @@ def prepare_client(
 
     def receive(name: str, plan: Plan, part: str, material: Arrays) -> None:
         with channel.section("offline", name):
-            answer = channel.receive(plan.answer_bytes)
+            answer = channel.receive(plan.answer_bytes(ots.made))
             material |= _with_prefix(part, requests.popleft().finish(answer))
 
     asks = [
         Ask(
-            plan.request_bytes,
+            plan.request_bytes(ots.made),
             partial(send, layer.name, plan, layer.entering(part, material, x)),
             partial(receive, layer.name, plan, part, material),
         )

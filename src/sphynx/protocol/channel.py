@@ -27,7 +27,7 @@ from sphynx.errors import ConnectionLostError, PeerGaveUpError
 from sphynx.program.cost.link import Link
 from sphynx.protocol.transport import MAX_PENDING_BYTES, Buffer, SocketStream
 
-WIRE_VERSION = 11
+WIRE_VERSION = 12
 HEADER_BYTES = 8
 MAX_PAYLOAD_BYTES = 2**32 - 1  # what a frame's length can say; message_sizes.py asks before any work is done
 MAX_REASON_BYTES = 512
@@ -177,7 +177,7 @@ class Channel:
         self._stream.close(wait_s=wait_s)
 
     def _send(self, kind: int, parts: Sequence[Buffer]) -> None:
-        wire = [part if isinstance(part, bytes) else memoryview(part).cast("B") for part in parts]
+        wire = [part if isinstance(part, bytes) else _as_bytes(part) for part in parts]
         size = sum(map(len, wire))
         self._stream.send([_HEADER.pack(_MAGIC, WIRE_VERSION, kind, size), *wire])
         counts = self._counts or self._new_counts()
@@ -247,6 +247,11 @@ class Channel:
         """Start counting for the section that is entered, which has a row once there is something to count."""
         self._counts = self.record.traffic.setdefault(self._section, Traffic())
         return self._counts
+
+
+def _as_bytes(part: Buffer) -> memoryview:
+    view = memoryview(part)
+    return view.cast("B") if view.nbytes else memoryview(b"")  # one without elements cannot be cast
 
 
 def local_pair(

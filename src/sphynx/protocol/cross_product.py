@@ -22,12 +22,13 @@ import numpy as np
 
 from sphynx.core import ot
 from sphynx.core.bits import pack_ring, plane_words, slice_bits, unpack_ring
+from sphynx.program.cost.ot_messages import BLOCK_BYTES, blocks_down
+from sphynx.program.extensions import Extensions
 from sphynx.protocol.channel import Channel
-from sphynx.protocol.ots import ClientOts, ServerOts, blocks_down
+from sphynx.protocol.ots import ClientOts, OtCount, ServerOts
 from sphynx.protocol.relu_layer import Arrays, Words
 from sphynx.protocol.transport import Buffer
 
-_BLOCK_BYTES = 16
 _TWO = np.uint64(2)
 
 
@@ -52,16 +53,18 @@ class Squaring:
         return False
 
     @property
-    def request_bytes(self) -> int:
-        return _BLOCK_BYTES * blocks_down(self.ots, random_choices=False)
+    def ot_count(self) -> OtCount:
+        return OtCount(down=self.ots)
+
+    def request_bytes(self, made: Extensions) -> int:
+        return BLOCK_BYTES * blocks_down(self.ots, random_choices=False, made=made)
 
     @property
     def correction_bytes(self) -> tuple[int, ...]:
         """Sizes of the corrections, for each bit of x_c."""
         return tuple((self.count * (self.k - bit) + 7) // 8 for bit in range(self.k))
 
-    @property
-    def answer_bytes(self) -> int:
+    def answer_bytes(self, made: Extensions) -> int:  # noqa: ARG002 - as the other parts
         return ot.TWEAK_BYTES + sum(self.correction_bytes)
 
     @property

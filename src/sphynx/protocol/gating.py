@@ -25,12 +25,13 @@ import numpy as np
 
 from sphynx.core import ot
 from sphynx.core.bits import pack_ring, plane_words, slice_bits, unpack_ring, unslice_bits
+from sphynx.program.cost.ot_messages import BLOCK_BYTES, blocks_down, blocks_up
+from sphynx.program.extensions import Extensions
 from sphynx.protocol.channel import Channel
-from sphynx.protocol.ots import ClientOts, ServerOts, blocks_down, blocks_up
+from sphynx.protocol.ots import ClientOts, OtCount, ServerOts
 from sphynx.protocol.relu_layer import Arrays, Words
 from sphynx.protocol.transport import Buffer
 
-_BLOCK_BYTES = 16
 _ONE = np.uint64(1)
 
 
@@ -61,24 +62,24 @@ class Gating:
         return True
 
     @property
-    def offer_bytes(self) -> int:
-        return _BLOCK_BYTES * blocks_up(self.ots)
+    def ot_count(self) -> OtCount:
+        return OtCount(self.ots, self.ots)
 
-    @property
-    def extension_bytes(self) -> int:
-        return _BLOCK_BYTES * blocks_down(self.ots, random_choices=False)
+    def offer_bytes(self, made: Extensions) -> int:
+        return BLOCK_BYTES * blocks_up(self.ots, made=made)
+
+    def extension_bytes(self, made: Extensions) -> int:
+        return BLOCK_BYTES * blocks_down(self.ots, random_choices=False, made=made)
 
     @property
     def correction_bytes(self) -> tuple[int, ...]:
         """Sizes of the corrections, for each bit of a gate."""
         return tuple((self.count * (self.k - bit) + 7) // 8 for bit in range(self.k))
 
-    @property
-    def request_bytes(self) -> int:
-        return self.extension_bytes + sum(self.correction_bytes)
+    def request_bytes(self, made: Extensions) -> int:
+        return self.extension_bytes(made) + sum(self.correction_bytes)
 
-    @property
-    def answer_bytes(self) -> int:
+    def answer_bytes(self, made: Extensions) -> int:  # noqa: ARG002 - as the other parts
         return ot.TWEAK_BYTES + sum(self.correction_bytes)
 
     @property
@@ -123,13 +124,14 @@ class GatingOffer:
     def answer(self, ots: ServerOts, request: bytearray) -> tuple[list[Buffer], Arrays]:
         """(message to the client, the server's material)."""
         plan, beta = self._plan, self._beta
-        extension = np.frombuffer(request, np.uint64, plan.extension_bytes // 8).reshape(-1, 2)
+        extension_bytes = plan.extension_bytes(ots.made)
+        extension = np.frombuffer(request, np.uint64, extension_bytes // 8).reshape(-1, 2)
         tweak, pads = ots.down.late_pads(extension, plan.ots, random_choices=False)
         alpha = np.empty((plan.gates, plan.length), np.uint64)
         ots.prg.fill_words(alpha.reshape(-1))
         alpha &= plan.ring_mask
         corrections, share = _correct(plan, pads, alpha)
-        share += _unmask(plan, self._pads, beta, memoryview(request)[plan.extension_bytes :])
+        share += _unmask(plan, self._pads, beta, memoryview(request)[extension_bytes:])
         material = {"alpha": alpha.reshape(-1), "beta": beta.reshape(-1), "share": share.reshape(-1) & plan.ring_mask}
         return [tweak, *corrections], material
 

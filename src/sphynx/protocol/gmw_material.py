@@ -31,14 +31,15 @@ from sphynx.core import gmw, ot
 from sphynx.core.bits import bit_values, pack_ring, unpack_ring
 from sphynx.core.digits import Digits
 from sphynx.errors import SphynxError
-from sphynx.protocol.ots import blocks_down, blocks_up
+from sphynx.program.cost.ot_messages import BLOCK_BYTES, blocks_down, blocks_up
+from sphynx.program.extensions import SOFTSPOKEN, Extensions
+from sphynx.protocol.ots import ClientOts, OtCount, ServerOts
 from sphynx.protocol.three_masks import A_BITS, C_BITS, FIRST_ROWS, SECOND_ROWS, ThreeMasks
 from sphynx.protocol.transport import Buffer
 
 Words = NDArray[np.uint64]
 
 CONVERTED_BITS = 5
-_BLOCK_BYTES = 16
 
 
 @dataclass(frozen=True, repr=False)
@@ -64,15 +65,21 @@ class MessageBytes:
         return self.request + self.answer + self.conversion + self.corrections
 
 
-def offline_messages(shape: gmw.ReluShape) -> MessageBytes:
-    return _Batch(shape).sizes
+def offline_messages(shape: gmw.ReluShape, made: Extensions = SOFTSPOKEN) -> MessageBytes:
+    return _Batch(shape, made).sizes
+
+
+def ot_count(shape: gmw.ReluShape) -> OtCount:
+    """Count the OTs of a batch."""
+    batch = _Batch(shape)
+    return OtCount(batch.leaf_ots + batch.node_ots + batch.conversion_ots, batch.node_ots)
 
 
 class _Batch:
     """Sizes of one batch. OTs are counted in rows of whole words, so that their bits are planes. Those of nodes are in
     the order: of three, chosen by a; of three, chosen by c; of two; delta."""
 
-    def __init__(self, shape: gmw.ReluShape) -> None:
+    def __init__(self, shape: gmw.ReluShape, made: Extensions = SOFTSPOKEN) -> None:
         self.shape = shape
         self.row = 64 * shape.words
         self.digits = shape.digits
@@ -80,16 +87,16 @@ class _Batch:
         self.node_rows = 2 * self.threes + self.digits.tree.pair_count + 1
         self.leaf_ots, self.node_ots = self.digits.bit_rows * self.row, self.node_rows * self.row
         self.conversion_ots = CONVERTED_BITS * self.row
-        self.leaf_blocks = blocks_down(self.leaf_ots, random_choices=False)
-        self.node_blocks = blocks_down(self.node_ots, random_choices=True)
-        self.node_blocks_up = blocks_up(self.node_ots)
-        self.conversion_blocks = blocks_down(self.conversion_ots, random_choices=False)
+        self.leaf_blocks = blocks_down(self.leaf_ots, random_choices=False, made=made)
+        self.node_blocks = blocks_down(self.node_ots, random_choices=True, made=made)
+        self.node_blocks_up = blocks_up(self.node_ots, made=made)
+        self.conversion_blocks = blocks_down(self.conversion_ots, random_choices=False, made=made)
         self.sizes = MessageBytes(
-            request=_BLOCK_BYTES * (self.leaf_blocks + self.node_blocks),
+            request=BLOCK_BYTES * (self.leaf_blocks + self.node_blocks),
             answer=2 * ot.TWEAK_BYTES
-            + _BLOCK_BYTES * self.node_blocks_up
+            + BLOCK_BYTES * self.node_blocks_up
             + self.plane_bytes(self.digits.correction_rows + FIRST_ROWS * self.threes),
-            conversion=_BLOCK_BYTES * self.conversion_blocks
+            conversion=BLOCK_BYTES * self.conversion_blocks
             + self.plane_bytes((FIRST_ROWS + SECOND_ROWS) * self.threes)
             + self.packed_bytes(shape.count),
             corrections=ot.TWEAK_BYTES
@@ -137,7 +144,7 @@ class _Batch:
         parts = []
         for count in blocks:
             parts.append(np.frombuffer(message, np.uint64, 2 * count, start).reshape(-1, 2))
-            start += _BLOCK_BYTES * count
+            start += BLOCK_BYTES * count
         return parts
 
     def packed_bytes(self, values: int) -> int:
@@ -185,10 +192,10 @@ def _material(batch: _Batch, leaf_products: Words, triple: Words, threes: Words,
 
 
 class GmwOfflineServer:
-    """`down`: an OtSender, `up`: an OtReceiver, both shared with earlier and later batches."""
+    """`ots` are shared with earlier and later batches."""
 
-    def __init__(self, shape: gmw.ReluShape, down: ot.OtSender, up: ot.OtReceiver) -> None:
-        self._batch, self._down, self._up = _Batch(shape), down, up
+    def __init__(self, shape: gmw.ReluShape, ots: ServerOts) -> None:
+        self._batch, self._down, self._up = _Batch(shape, ots.made), ots.down, ots.up
         self.sizes = self._batch.sizes
 
     def answer(self, request: Buffer) -> list[Buffer]:
@@ -222,7 +229,7 @@ class GmwOfflineServer:
         alpha = (sign * (ones - zeros)) & shape.ring_mask
         # delta_s X' for the client's X' = (1 - 2 delta_c) X: a pad, corrected where delta_s is 1
         shapes = ((FIRST_ROWS, batch.threes), (SECOND_ROWS, batch.threes))
-        (first, second), end = batch.taken(conversion, _BLOCK_BYTES * batch.conversion_blocks, *shapes)
+        (first, second), end = batch.taken(conversion, BLOCK_BYTES * batch.conversion_blocks, *shapes)
         self._threes.hear_first(first)
         packed = np.frombuffer(conversion, np.uint8, offset=end)
         correction = unpack_ring(packed, shape.k, shape.count)
@@ -235,10 +242,10 @@ class GmwOfflineServer:
 
 
 class GmwOfflineClient:
-    """`down`: an OtReceiver, `up`: an OtSender. x_c is the client's share, known before the inference."""
+    """x_c is the client's share, known before the inference."""
 
-    def __init__(self, shape: gmw.ReluShape, down: ot.OtReceiver, up: ot.OtSender, x_c: Words) -> None:
-        self._batch, self._down, self._up = _Batch(shape), down, up
+    def __init__(self, shape: gmw.ReluShape, ots: ClientOts, x_c: Words) -> None:
+        self._batch, self._down, self._up = _Batch(shape, ots.made), ots.down, ots.up
         self.sizes = self._batch.sizes
         self._own = self._batch.digits.bits(x_c)
         self._truncated = (x_c & np.uint64(2**shape.w - 1)) >> np.uint64(shape.f)
@@ -254,7 +261,7 @@ class GmwOfflineClient:
         start = 2 * ot.TWEAK_BYTES
         (message,) = batch.cut(answer, self.sizes.answer, batch.node_blocks_up, start=start)
         shapes = ((batch.digits.correction_rows,), (FIRST_ROWS, batch.threes))
-        (corrections, first), _ = batch.taken(answer, start + _BLOCK_BYTES * batch.node_blocks_up, *shapes)
+        (corrections, first), _ = batch.taken(answer, start + BLOCK_BYTES * batch.node_blocks_up, *shapes)
         leaf_tweak, node_tweak = bytes(answer[: ot.TWEAK_BYTES]), bytes(answer[ot.TWEAK_BYTES : start])
         leaves = np.ascontiguousarray(leaf_pads(batch.digits, ot.received_pads(self._leaf_t, leaf_tweak)))
         self._leaf_products = batch.digits.products(leaves, self._own, corrections)

@@ -35,6 +35,7 @@ from numpy.typing import NDArray
 from sphynx.core import Prg, rlwe
 from sphynx.errors import FailedCheckError, SphynxError
 from sphynx.program.backends import Backend
+from sphynx.program.extensions import SOFTSPOKEN, Extensions
 from sphynx.program.interpret import require_images
 from sphynx.program.ir import INPUT, Combine, Curve, Linear, Pool, Program, PublicMap
 from sphynx.protocol.activations import (
@@ -66,6 +67,8 @@ from sphynx.protocol.ots import (
     ServerOts,
     add_up_client,
     add_up_server,
+    choose_client,
+    choose_server,
     set_up_client,
     set_up_server,
 )
@@ -91,17 +94,21 @@ class InferenceServer:
             self._checked = CheckedServer(model.program, model.weights, model.check, judging)
         self._has_refused = False
 
-    def prepare(self, bundle_id: bytes, backend: Backend, batch: int = 1) -> Bundle:
-        return self.prepare_group([bundle_id], backend, batch)[0]
+    def prepare(self, bundle_id: bytes, backend: Backend, batch: int = 1, made: Extensions = SOFTSPOKEN) -> Bundle:
+        return self.prepare_group([bundle_id], backend, batch, made)[0]
 
-    def prepare_group(self, bundle_ids: Sequence[bytes], backend: Backend, batch: int = 1) -> list[Bundle]:
-        """Prepare bundles of `batch` images each, all or none."""
-        return list(self.prepare_each(bundle_ids, backend, batch))
+    def prepare_group(
+        self, bundle_ids: Sequence[bytes], backend: Backend, batch: int = 1, made: Extensions = SOFTSPOKEN
+    ) -> list[Bundle]:
+        """Prepare bundles of `batch` images each, all or none, by OTs that are extended this way."""
+        return list(self.prepare_each(bundle_ids, backend, batch, made))
 
-    def prepare_each(self, bundle_ids: Sequence[bytes], backend: Backend, batch: int = 1) -> Iterator[Bundle]:
+    def prepare_each(
+        self, bundle_ids: Sequence[bytes], backend: Backend, batch: int = 1, made: Extensions = SOFTSPOKEN
+    ) -> Iterator[Bundle]:
         """Prepare a group, and give each bundle as soon as it is made: whoever writes it need not hold the others."""
         with self._ending_at_a_failure():
-            yield from self._prepare_each(bundle_ids, backend, batch)
+            yield from self._prepare_each(bundle_ids, backend, batch, made)
 
     def infer(self, bundle: Bundle) -> None:
         with self._ending_at_a_failure():
@@ -120,7 +127,9 @@ class InferenceServer:
             self._has_refused, self._session = True, None
             raise
 
-    def _prepare_each(self, bundle_ids: Sequence[bytes], backend: Backend, batch: int) -> Iterator[Bundle]:
+    def _prepare_each(
+        self, bundle_ids: Sequence[bytes], backend: Backend, batch: int, made: Extensions
+    ) -> Iterator[Bundle]:
         model, channel, images = self._model, self._channel, len(bundle_ids) * batch
         layers = activation_layers(model.program, batch)
         more = checked_messages(model.program, model.check, backend, batch) if model.check else ()
@@ -131,17 +140,18 @@ class InferenceServer:
 
         first = empty(bundle_ids[0])
         keys, ots = self._session or self._set_up(self._prg or Prg(), identify(first))
-        if self._checked is None and uses_up(layers, backend):
-            with channel.section("setup", "ots"):
+        with channel.section("setup", "ots"):
+            if self._checked is None and uses_up(layers, backend):
                 ots = add_up_server(channel, ots)
+            ots = choose_server(channel, ots, made)
         self._session = keys, ots
         prg = self._prg or Prg()
         keys, ots = keys.drawing_from(prg), replace(ots, prg=prg)
         shares = answer_masks(channel, model, keys, images)
 
-        def made(bundle_id: bytes, own: slice) -> Bundle:
+        def one_bundle(bundle_id: bytes, own: slice) -> Bundle:
             bundle = empty(bundle_id)
-            ots.down.bind(identify(bundle))
+            ots.bind(identify(bundle))
             own_shares = {name: share[own] for name, share in shares.items()}
             bundle.arrays.update({share_name(name): model.with_bias(name, s) for name, s in own_shares.items()})
             if self._checked is None:
@@ -151,7 +161,7 @@ class InferenceServer:
             bundle.keep_materials(materials)
             return bundle
 
-        yield from map(made, bundle_ids, places(batch, images))  # without a reference to the one before
+        yield from map(one_bundle, bundle_ids, places(batch, images))  # without a reference to the one before
 
     def _infer(self, bundle: Bundle) -> None:
         model, channel, program = self._model, self._channel, self._model.program
@@ -222,14 +232,18 @@ class InferenceClient:
         self._offline = check.wide(program) if check else program  # the ring of the linear phase
         self._session: tuple[rlwe.LinearClient, ClientOts] | None = None
 
-    def prepare(self, bundle_id: bytes, backend: Backend, batch: int = 1) -> Bundle:
-        return self.prepare_group([bundle_id], backend, batch)[0]
+    def prepare(self, bundle_id: bytes, backend: Backend, batch: int = 1, made: Extensions = SOFTSPOKEN) -> Bundle:
+        return self.prepare_group([bundle_id], backend, batch, made)[0]
 
-    def prepare_group(self, bundle_ids: Sequence[bytes], backend: Backend, batch: int = 1) -> list[Bundle]:
-        """Prepare bundles of `batch` images each, all or none."""
-        return list(self.prepare_each(bundle_ids, backend, batch))
+    def prepare_group(
+        self, bundle_ids: Sequence[bytes], backend: Backend, batch: int = 1, made: Extensions = SOFTSPOKEN
+    ) -> list[Bundle]:
+        """Prepare bundles of `batch` images each, all or none, by OTs that are extended this way."""
+        return list(self.prepare_each(bundle_ids, backend, batch, made))
 
-    def prepare_each(self, bundle_ids: Sequence[bytes], backend: Backend, batch: int = 1) -> Iterator[Bundle]:
+    def prepare_each(
+        self, bundle_ids: Sequence[bytes], backend: Backend, batch: int = 1, made: Extensions = SOFTSPOKEN
+    ) -> Iterator[Bundle]:
         """Prepare a group, and give each bundle as soon as it is made: whoever writes it need not hold the others."""
         program, channel, images = self.program, self._channel, len(bundle_ids) * batch
         layers, plan = activation_layers(program, batch), plan_images(self._offline, images)
@@ -241,9 +255,10 @@ class InferenceClient:
 
         first = empty(bundle_ids[0])
         keys, ots = self._session or self._set_up(self._prg or Prg(), identify(first))
-        if self._checked is None and uses_up(layers, backend):
-            with channel.section("setup", "ots"):
+        with channel.section("setup", "ots"):
+            if self._checked is None and uses_up(layers, backend):
                 ots = add_up_client(channel, ots)
+            ots = choose_client(channel, ots, made)
         self._session = keys, ots
         prg = self._prg or Prg()
         keys, ots = keys.drawing_from(prg), replace(ots, prg=prg)
@@ -252,9 +267,9 @@ class InferenceClient:
         tensors = MaskedTensors(self._offline, filled)
         upload_masks(channel, plan, keys, tensors, plan.whole(images))
 
-        def made(bundle_id: bytes, own: slice) -> Bundle:
+        def one_bundle(bundle_id: bytes, own: slice) -> Bundle:
             bundle = empty(bundle_id)
-            ots.down.bind(identify(bundle))
+            ots.bind(identify(bundle))
             masks = {name: own_copy(mask, own) for name, mask in drawn.items()}
             shares = {step.name: entering(step, OwnTensors(tensors, own)) for step in program.activations}
             last = {program.logits.name: own_copy(tensors[program.logits.name], own)}
@@ -268,7 +283,7 @@ class InferenceClient:
             bundle.keep_materials(materials)
             return bundle
 
-        yield from map(made, bundle_ids, places(batch, images))  # without a reference to the one before
+        yield from map(one_bundle, bundle_ids, places(batch, images))  # without a reference to the one before
 
     def most_together(self, batch: int) -> int:
         """Count the bundles that make a group: as many as have images for one ciphertext."""

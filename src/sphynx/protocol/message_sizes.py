@@ -1,7 +1,7 @@
 """Check that all messages of a preparation fit a frame: before the first of them, not after minutes of work.
 
-Those of an inference are smaller, but for large layers of GMW. Both parties ask, with the same answer: sizes follow
-from the public program.
+Those of an inference are smaller, but for large layers of GMW, and those of silent OT are smaller than SoftSpoken's.
+Both parties ask, with the same answer: sizes follow from the public program.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from itertools import chain
 from sphynx.core.gmw import online_messages
 from sphynx.errors import SphynxError
 from sphynx.program.backends import Backend
+from sphynx.program.extensions import SOFTSPOKEN
 from sphynx.protocol import relu_gc
 from sphynx.protocol.activations import Layer, Layers
 from sphynx.protocol.channel import MAX_PAYLOAD_BYTES
@@ -57,7 +58,8 @@ def _chosen_by(layer: Layer) -> int:
 
 def _largest(layer: Layer, backend: Backend) -> int:
     if not isinstance(layer, ReluLayer):
-        return max(size for _, plan in layer.parts for size in (plan.request_bytes, plan.answer_bytes))
+        sizes_of = ((plan.request_bytes(SOFTSPOKEN), plan.answer_bytes(SOFTSPOKEN)) for _, plan in layer.parts)
+        return max(size for both in sizes_of for size in both)
     if backend == "gc":
         return relu_gc.messages(layer.shape).request  # tables come in chunks
     sizes = offline_messages(largest_cut(layer.shape))

@@ -17,14 +17,14 @@ from functools import lru_cache, partial
 import numpy as np
 
 from sphynx.core.gmw import ReluShape
+from sphynx.program.cost.ot_messages import BLOCK_BYTES, blocks_down
+from sphynx.program.extensions import SOFTSPOKEN, Extensions
 from sphynx.protocol.ahead import Ask, answers_ahead
 from sphynx.protocol.channel import Channel
 from sphynx.protocol.garbled_layer import GarbledLayer, evaluate, garble, receive_tables, serve
-from sphynx.protocol.ots import ClientOts, ServerOts, blocks_down
+from sphynx.protocol.ots import ClientOts, OtCount, ServerOts, reserve_client, reserve_server
 from sphynx.protocol.relu_layer import Arrays, ReluLayer, Words
 from sphynx.protocol.wires import Wires
-
-_BLOCK_BYTES = 16
 
 
 @dataclass(frozen=True)
@@ -54,10 +54,19 @@ def _wires(shape: ReluShape) -> Wires:
 
 
 @lru_cache
-def messages(shape: ReluShape) -> Messages:
+def messages(shape: ReluShape, made: Extensions = SOFTSPOKEN) -> Messages:
     layer = _garbled(shape)
-    blocks = blocks_down(_wires(shape).ots, random_choices=False)
-    return Messages(_BLOCK_BYTES * blocks, layer.tables_bytes, layer.labels_bytes, layer.colours_bytes)
+    blocks = blocks_down(_wires(shape).ots, random_choices=False, made=made)
+    return Messages(BLOCK_BYTES * blocks, layer.tables_bytes, layer.labels_bytes, layer.colours_bytes)
+
+
+def ot_count(shape: ReluShape) -> OtCount:
+    """Count the OTs of a layer."""
+    return OtCount(down=_wires(shape).ots)
+
+
+def _all_ots(layers: Sequence[ReluLayer]) -> OtCount:
+    return sum((ot_count(layer.shape) for layer in layers), OtCount())
 
 
 class GcReluServer:
@@ -65,6 +74,7 @@ class GcReluServer:
 
     def offline(self, channel: Channel, ots: ServerOts, layers: Sequence[ReluLayer]) -> list[Arrays]:
         materials = []
+        reserve_server(channel, ots, _all_ots(layers))
         for layer in layers:
             with channel.section("offline", layer.name):
                 materials.append(self._garble(channel, ots, layer.shape))
@@ -72,7 +82,7 @@ class GcReluServer:
 
     def _garble(self, channel: Channel, ots: ServerOts, shape: ReluShape) -> Arrays:
         wires = _wires(shape)
-        request = np.frombuffer(channel.receive(messages(shape).request), np.uint64).reshape(-1, 2)
+        request = np.frombuffer(channel.receive(messages(shape, ots.made).request), np.uint64).reshape(-1, 2)
         labels = ots.down.correlated(request, wires.ots, random_choices=False)
         return garble(channel, ots, _garbled(shape), labels, wires.blocks)
 
@@ -92,6 +102,7 @@ class GcReluClient:
         new_masks: Sequence[Words],
     ) -> list[Arrays]:
         own_labels = []
+        reserve_client(channel, ots, _all_ots(layers))
 
         def send(layer: ReluLayer, x: Words, new_mask: Words) -> None:
             with channel.section("offline", layer.name):
@@ -105,7 +116,7 @@ class GcReluClient:
                 return receive_tables(channel, _garbled(layer.shape))
 
         asks = [
-            Ask(messages(layer.shape).request, partial(send, layer, x, new_mask), partial(receive, layer))
+            Ask(messages(layer.shape, ots.made).request, partial(send, layer, x, new_mask), partial(receive, layer))
             for layer, x, new_mask in zip(layers, shares, new_masks, strict=True)
         ]
         tables = list(answers_ahead(channel.ahead_bytes, asks))

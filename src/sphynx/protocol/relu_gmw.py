@@ -10,21 +10,26 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 
-from sphynx.core import gmw
+from sphynx.core import gmw, silent
 from sphynx.protocol.channel import Channel
 from sphynx.protocol.gmw_cuts import Cut, Materials, Turn, cuts_of, turns
-from sphynx.protocol.gmw_material import GmwOfflineClient, GmwOfflineServer, offline_messages
-from sphynx.protocol.ots import ClientOts, ServerOts
+from sphynx.protocol.gmw_material import GmwOfflineClient, GmwOfflineServer, offline_messages, ot_count
+from sphynx.protocol.ots import ClientOts, OtCount, ServerOts, reserve_client, reserve_server
 from sphynx.protocol.relu_layer import Arrays, ReluLayer, Words
 from sphynx.protocol.turns import follow, lead
+
+PORTION_OTS = 8 * silent.SHAPE.usable  # whose seeds take 30 MB
 
 
 class GmwReluServer:
     def offline(self, channel: Channel, ots: ServerOts, layers: Sequence[ReluLayer]) -> list[Arrays]:
         cuts, materials = cuts_of(layers), Materials(layers)
         begun: dict[int, GmwOfflineServer] = {}
+        portions = _portions(cuts)
         for turn in turns(_request_bytes(cuts)):
             cut = cuts[turn.batch]
+            if not turn.converts and turn.batch in portions:
+                reserve_server(channel, ots, portions[turn.batch])
             with channel.section("offline", cut.name):
                 if turn.converts:
                     batch = begun.pop(turn.batch)
@@ -33,7 +38,7 @@ class GmwReluServer:
                     shares = _arrays(material.shares)
                     materials.put(cut, shares | {"leaf_masks": material.leaf_masks, "alpha": material.alpha})
                 else:
-                    batch = begun[turn.batch] = GmwOfflineServer(cut.shape, ots.down, ots.up)
+                    batch = begun[turn.batch] = GmwOfflineServer(cut.shape, ots)
                     channel.send(*batch.answer(channel.receive(batch.sizes.request)))
         return materials.arrays
 
@@ -64,6 +69,7 @@ class _Preparing:
 
     def __init__(self, channel: Channel, ots: ClientOts, layers: Sequence[ReluLayer], shares: Sequence[Words]) -> None:
         self.cuts = cuts_of(layers)
+        self._portions = _portions(self.cuts)
         self._channel, self._ots, self._shares, self._materials = channel, ots, shares, Materials(layers)
         self._begun: dict[int, GmwOfflineClient] = {}
         self._answers: dict[int, bytearray] = {}
@@ -77,8 +83,11 @@ class _Preparing:
                 self._hear()
             batch = self._begun[turn.batch]
         else:
+            if turn.batch in self._portions:
+                self.finish()  # what the server sends before
+                reserve_client(self._channel, self._ots, self._portions[turn.batch])
             own = self._shares[cut.number][cut.own]
-            batch = self._begun[turn.batch] = GmwOfflineClient(cut.shape, self._ots.down, self._ots.up, own)
+            batch = self._begun[turn.batch] = GmwOfflineClient(cut.shape, self._ots, own)
         size = batch.sizes.conversion if turn.converts else batch.sizes.request
         while self._unanswered and self._unanswered_bytes + size > self._channel.ahead_bytes:
             self._hear()
@@ -88,6 +97,7 @@ class _Preparing:
         self._unanswered_bytes += size
 
     def finish(self) -> list[Arrays]:
+        """Take all that the server has yet to send."""
         while self._unanswered:
             self._hear()
         return self._materials.arrays
@@ -105,7 +115,20 @@ class _Preparing:
                 self._answers[turn.batch] = self._channel.receive(batch.sizes.answer)
 
 
+def _portions(cuts: Sequence[Cut]) -> dict[int, OtCount]:
+    """Count the OTs to reserve before the requests of these batches: for those that follow, up to PORTION_OTS."""
+    portions: dict[int, OtCount] = {}
+    first = 0
+    for number, cut in enumerate(cuts):
+        own = ot_count(cut.shape)
+        if number == 0 or portions[first].down + own.down > PORTION_OTS:
+            first = number
+        portions[first] = portions.get(first, OtCount()) + own
+    return portions
+
+
 def _request_bytes(cuts: Sequence[Cut]) -> list[int]:
+    """Sizes by SoftSpoken, with which the window was measured, however OTs are extended."""
     return [offline_messages(cut.shape).request for cut in cuts]
 
 

@@ -26,15 +26,17 @@ from sphynx.core import _native, ot
 from sphynx.core.bits import bit_values, plane_words
 from sphynx.core.digits import Digits, digits_of
 from sphynx.core.gmw import TRUNCATION_ARITY, planned_gadget
+from sphynx.program.cost.ot_messages import BLOCK_BYTES, blocks_down, blocks_up
+from sphynx.program.extensions import Extensions
 from sphynx.protocol.channel import Channel
 from sphynx.protocol.gmw_material import leaf_masks, leaf_pads, pad_planes, pair_masks
-from sphynx.protocol.ots import ClientOts, ServerOts, blocks_down, blocks_up
+from sphynx.protocol.ots import ClientOts, OtCount, ServerOts
 from sphynx.protocol.relu_layer import Arrays, Words
 from sphynx.protocol.transport import Buffer
 from sphynx.protocol.turns import follow, lead
 
 _BITS = 2  # b1 and b2
-_BLOCK_BYTES, _WORD_BYTES = 16, 8
+_WORD_BYTES = 8
 _TWO = np.uint64(2)
 
 
@@ -87,22 +89,24 @@ class Truncation:
         return _BITS * self.row
 
     @property
-    def blocks(self) -> tuple[int, int, int]:
+    def ot_count(self) -> OtCount:
+        return OtCount(self.leaf_ots + self.node_ots + self.bit_ots, self.node_ots)
+
+    def blocks(self, made: Extensions) -> tuple[int, int, int]:
         """Message blocks of the extensions: leaves, nodes with bits, nodes alone."""
         return (
-            blocks_down(self.leaf_ots, random_choices=False),
-            blocks_down(self.node_ots + self.bit_ots, random_choices=True),
-            blocks_up(self.node_ots) if self.node_ots else 0,
+            blocks_down(self.leaf_ots, random_choices=False, made=made),
+            blocks_down(self.node_ots + self.bit_ots, random_choices=True, made=made),
+            blocks_up(self.node_ots, made=made) if self.node_ots else 0,
         )
 
-    @property
-    def request_bytes(self) -> int:
-        return _BLOCK_BYTES * (self.blocks[0] + self.blocks[1])
+    def request_bytes(self, made: Extensions) -> int:
+        leaf_blocks, node_blocks, _ = self.blocks(made)
+        return BLOCK_BYTES * (leaf_blocks + node_blocks)
 
-    @property
-    def answer_bytes(self) -> int:
+    def answer_bytes(self, made: Extensions) -> int:
         corrections = self.leaf_correction_bytes + (self.bit_ots * self.k + 7) // 8
-        return 2 * ot.TWEAK_BYTES + _BLOCK_BYTES * self.blocks[2] + corrections
+        return 2 * ot.TWEAK_BYTES + BLOCK_BYTES * self.blocks(made)[2] + corrections
 
     def planes(self, pads: Words, width: int) -> Words:
         return pad_planes(pads, width, self.words)
@@ -110,7 +114,7 @@ class Truncation:
 
 def answer_truncation(plan: Truncation, ots: ServerOts, request: bytearray) -> tuple[list[Buffer], Arrays]:
     """(message to the client, the server's material)."""
-    leaf_blocks, node_blocks, _ = plan.blocks
+    leaf_blocks, node_blocks, _ = plan.blocks(ots.made)
     message = np.frombuffer(request, np.uint64).reshape(leaf_blocks + node_blocks, 2)
     leaf_tweak, pads_of_leaves = ots.down.late_pads(message[:leaf_blocks], plan.leaf_ots, random_choices=False)
     masks_of_leaves, leaf_products, leaf_corrections = leaf_masks(plan.digits, pads_of_leaves)
@@ -147,13 +151,13 @@ class TruncationRequest:
 
     def finish(self, answer: bytearray) -> Arrays:
         plan, up = self._plan, self._ots.up
-        up_blocks, node_words = plan.blocks[2], plan.node_ots // 64
+        up_blocks, node_words = plan.blocks(self._ots.made)[2], plan.node_ots // 64
         bits = self._choices[node_words:]
         up_start = 2 * ot.TWEAK_BYTES
         leaf_tweak, node_tweak = bytes(answer[: ot.TWEAK_BYTES]), bytes(answer[ot.TWEAK_BYTES : up_start])
         leaves = np.ascontiguousarray(leaf_pads(plan.digits, ot.received_pads(self._leaf_t, leaf_tweak)))
         received = ot.received_pads(self._node_t, node_tweak)
-        leaf_start = up_start + _BLOCK_BYTES * up_blocks
+        leaf_start = up_start + BLOCK_BYTES * up_blocks
         leaf_corrections = np.frombuffer(answer, np.uint64, plan.leaf_correction_bytes // _WORD_BYTES, leaf_start)
         leaf_products = plan.digits.products(leaves, self._own, leaf_corrections.reshape(-1, plan.words))
         packed = np.frombuffer(answer, np.uint8, offset=leaf_start + plan.leaf_correction_bytes)

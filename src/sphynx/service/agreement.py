@@ -18,6 +18,7 @@ import logging
 from dataclasses import dataclass
 
 from sphynx.errors import ConnectionLostError, PeerGaveUpError, SphynxError
+from sphynx.program.extensions import ExtensionChoice, combine
 from sphynx.program.files import HASH, HASH_DIGITS
 from sphynx.program.ir import Program
 from sphynx.program.parse import program_from_json
@@ -37,14 +38,22 @@ class Agreement:
     most_ready: int  # bundles that the server lets a client keep
     security: Security  # as the server offers it
     check: CheckPlan | None
+    ot: ExtensionChoice  # as both parties' settings allow
 
 
 def agree(
-    channel: Channel, store: Store, *, server: str, where: str, wanted: str, demanded: Security = "semi-honest"
+    channel: Channel,
+    store: Store,
+    *,
+    server: str,
+    where: str,
+    wanted: str,
+    demanded: Security = "semi-honest",
+    ot: ExtensionChoice = "auto",
 ) -> Agreement:
     """Agree on a program and how clients are checked with the server that has this certificate, at this place. `wanted`
     is the program's hash, its first digits, or "" for any; bundles are bound to the whole hash in any case. A server
-    that offers less than the security `demanded` is refused."""
+    that offers less than the security `demanded`, or insists on OTs of another kind than `ot`, is refused."""
     held, confirmed = store.ready(owner=server), store.ledger.confirmed(server)
     session.send(channel, Hello(SERVICE_VERSION, wanted if len(wanted) == HASH_DIGITS else ""))
     welcome = session.expect(channel, Welcome)
@@ -61,6 +70,13 @@ def agree(
             f"this server offers the security {welcome.security}, less than {demanded}",
             where=where,
             remedy="Ask another server, or leave `security` out: it protects the server's weights, not the image.",
+        )
+    extension = combine(ot, welcome.ot)
+    if extension is None:
+        raise PeerGaveUpError(
+            f"OTs are {welcome.ot} at this server, not {ot}",
+            where=where,
+            remedy="Leave `ot` out: either kind is secure, they differ in bytes and work.",
         )
     if welcome.check is not None:
         require_strict(welcome.check, program, where=where)
@@ -82,7 +98,7 @@ def agree(
             store.discard(entry.bundle_id)
     alive = {bundle_id.hex() for bundle_id in store.alive(map(bytes.fromhex, theirs))}
     session.send(channel, Agree(tuple(sorted(theirs - alive)), confirmed.get(ours, 0)))
-    return Agreement(program, welcome.most, welcome.security, welcome.check)
+    return Agreement(program, welcome.most, welcome.security, welcome.check, extension)
 
 
 def _read_program(raw: bytes) -> Program:

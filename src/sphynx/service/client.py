@@ -40,6 +40,7 @@ from sphynx.errors import (
 )
 from sphynx.program.backends import Backend, BackendChoice
 from sphynx.program.cost.link import Link
+from sphynx.program.extensions import ExtensionChoice, Extensions
 from sphynx.program.interpret import require_images
 from sphynx.program.ir import Program
 from sphynx.program.security import Security, backends_of, require_mode
@@ -50,7 +51,7 @@ from sphynx.service import session
 from sphynx.service.agreement import agree
 from sphynx.service.credentials import ClientKeys
 from sphynx.service.ledger import Entry
-from sphynx.service.link_measurement import choose_backend, measure_link
+from sphynx.service.link_measurement import choose_backend, choose_extensions, measure_link
 from sphynx.service.prediction import Prediction, names_of_classes, ranked, real_logits
 from sphynx.service.revocation import SEEN, SeenNumbers
 from sphynx.service.session import Bye, Go, Infer, Prepare, Stored
@@ -72,6 +73,7 @@ class Client:
         state: Path | None = None,
         program: str = "",
         security: Security = "semi-honest",
+        ot: ExtensionChoice = "auto",
         timeout_s: float = 120.0,
         connect_s: float = 10.0,
         address: str = "",
@@ -82,13 +84,13 @@ class Client:
         observer: Observer | None = None,
     ) -> None:
         """`program` insists on a program by its hash, or by the first digits of it, `security` on a server that offers
-        it, or more. `address` is the one to use of a
+        it, or more. `ot` says how OTs are extended. `address` is the one to use of a
         host that has several. `trust_state` keeps bundles although the folder looks restored. `link` emulates a slower
         one, for benchmarks. `warn` hears of an old list of revoked keys. `observer` watches this end of the channel."""
         self._host, self._port, self._keys = host, port, keys
         self._state, self._quota_bytes, self._trust_state = state or keys / STATE, quota_bytes, trust_state
         self._where = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-        self._wanted, self._demanded = program, security
+        self._wanted, self._demanded, self._ot = program, security, ot
         self._timeout_s, self._link = timeout_s, link
         self._connect_s = min(connect_s, timeout_s)
         self._address, self._observer = address or host, observer
@@ -118,7 +120,11 @@ class Client:
                 where=self._where,
                 wanted=self._wanted,
                 demanded=self._demanded,
+                ot=self._ot,
             )
+            self._silent: frozenset[str] = frozenset()  # directions in which silent OT is set up
+            self._images = 0  # for which this connection has prepared
+            self._measured: Link | None = None
             self._party = InferenceClient(self.program, self._channel, check=self._agreement.check)
             self._open = opening.pop_all()
         return self
@@ -168,7 +174,8 @@ class Client:
 
     def measure_link(self) -> Link:
         with self._turn(), self._request():
-            return measure_link(self._channel)
+            self._measured = measure_link(self._channel)
+            return self._measured
 
     def prepare(
         self,
@@ -316,14 +323,16 @@ class Client:
         nonce = session.new_nonce()
         most = self._party.most_together(batch)
         size = most if 2 * count >= most else 1  # fewer go through the maps one by one, and are ready one by one
+        made = self._choose_extensions(backend, count * batch)
         with self._request():
-            session.send(self._channel, Prepare(count, backend, batch, nonce, size, ahead, check))
+            wanted = Prepare(count, backend, batch, nonce, size, ahead, made.down, made.up, check)
+            session.send(self._channel, wanted)
             go = self._await_grant(count)
             for group in session.groups(count, size):
                 ids = [session.bundle_id(program, check, nonce, go.nonce, number) for number in group]
                 expires_at = time.time() + go.lifetime_s - EXPIRY_MARGIN_S
                 entries = [Entry(bundle_id, self._server, program, backend, batch, expires_at) for bundle_id in ids]
-                self._prepare_group(entries, backend, keep=keep)
+                self._prepare_group(entries, backend, made, keep=keep)
                 for number in group:
                     done(number + 1)
         return backend
@@ -335,6 +344,20 @@ class Client:
         offered = backends_of(self.security)
         return offered[0] if len(offered) == 1 else choose_backend(self.program, self.measure_link(), batch)
 
+    def _choose_extensions(self, backend: Backend, images: int) -> Extensions:
+        """As the settings of both sides say, or by cost: of what is asked for, and of as much again as was before."""
+        ot = self._agreement.ot
+        if ot != "auto":
+            return Extensions(ot, ot)
+        expected = images + self._images
+        made = choose_extensions(self.program, self._link_again, backend, images=expected, ready=self._silent)
+        self._silent, self._images = self._silent | made.silent, expected
+        return made
+
+    def _link_again(self) -> Link:
+        """Return the link as this connection measured it last."""
+        return self._measured or self.measure_link()
+
     def _await_grant(self, count: int) -> Go:
         """A refusal comes with the server's reason, mostly that these would be too many."""
         try:
@@ -344,14 +367,14 @@ class Client:
                 f"the server refused to prepare {count}: {error.what}", where=self._where, remedy=error.remedy
             ) from None
 
-    def _prepare_group(self, entries: Sequence[Entry], backend: Backend, *, keep: bool) -> None:
+    def _prepare_group(self, entries: Sequence[Entry], backend: Backend, made: Extensions, *, keep: bool) -> None:
         ids = [entry.bundle_id for entry in entries]
         self._store.reserve(*entries)
         self._channel.take_record()
         start_s = time.monotonic()
         try:
             write = partial(self._store.write, owner=self._server, group=len(ids))
-            written = list(map(write, self._party.prepare_each(ids, backend, entries[0].batch)))
+            written = list(map(write, self._party.prepare_each(ids, backend, entries[0].batch, made)))
             if session.expect(self._channel, Stored).bundles != tuple(bundle_id.hex() for bundle_id in ids):
                 raise ConnectionLostError(
                     "the server stored a different bundle", where="prepare", remedy="Connect again."

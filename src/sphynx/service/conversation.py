@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from sphynx.errors import BundleRefusedError, RefusedError
+from sphynx.program.extensions import ExtensionChoice, allows
 from sphynx.program.files import HASH
 from sphynx.program.security import MODES, Security
 from sphynx.protocol.channel import Channel
@@ -51,6 +52,7 @@ class Service:
     metrics: Metrics
     events: EventLog
     stopping: threading.Event
+    ot: ExtensionChoice = "auto"
     urgent: Urgent = field(default_factory=Urgent)
 
 
@@ -150,7 +152,7 @@ class Conversation:
         burned = self._service.store.ledger.burned(self.peer.fingerprint, ours)
         most = self._service.admission.limits.bundles_per_client
         plan = self._service.model.check or CheckPlan(0, 0)
-        offered = (self._security, plan.ring_bits, plan.functionals)
+        offered = (self._security, plan.ring_bits, plan.functionals, self._service.ot)
         session.send(self.channel, Welcome(SERVICE_VERSION, ours, len(text), ready, burned, most, *offered))
         self.channel.send(text)
 
@@ -229,7 +231,8 @@ class Conversation:
         start_s = time.monotonic()
         try:
             write = partial(store.write, owner=owner, group=len(ids))
-            written = list(map(write, self._party.prepare_each(ids, request.backend, request.batch)))
+            made = self._party.prepare_each(ids, request.backend, request.batch, request.made)
+            written = list(map(write, made))
         except BaseException as error:
             self._standing.note(error)
             store.discard(*ids)
@@ -249,6 +252,12 @@ class Conversation:
                 f"this server's security is {self._security}: {refusal}",
                 where="prepare",
                 remedy="Choose the backend gc, or auto.",
+            )
+        if not allows(self._service.ot, request.made):
+            raise RefusedError(
+                f"OTs are {self._service.ot} at this server, and the client prepares with others",
+                where="prepare",
+                remedy=f"Set `ot` to auto or {self._service.ot}.",
             )
 
     def _infer(self, bundle_id: bytes, number: int) -> None:

@@ -109,6 +109,7 @@ def open_server(
                 proxies=settings.proxies,
                 seen_lists=seen,
                 strikes=strikes,
+                ot=settings.ot,
             )
         else:
             shared = write_shared(model, weights)

@@ -1,4 +1,4 @@
-"""Measures the link to the server, and chooses the ReLU backend that is faster on it.
+"""Measures the link to the server, and chooses the ReLU backend and the OT extension that are faster on it.
 
 The model is that of `sphynx estimate`, with this machine's rates where they were measured before, else with the
 reference machine's: nothing is calibrated here.
@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
+from dataclasses import replace
 
 from sphynx.program.backends import Backend
-from sphynx.program.cost.estimate import REFERENCE, Rates, faster_backend
+from sphynx.program.cost.estimate import REFERENCE, Rates, faster_backend, faster_extensions
 from sphynx.program.cost.kept_rates import kept_rates
 from sphynx.program.cost.link import Link
+from sphynx.program.extensions import SOFTSPOKEN, Extensions
 from sphynx.program.ir import Program
 from sphynx.protocol.channel import Channel
 from sphynx.service import session
@@ -21,6 +24,7 @@ from sphynx.service.session import MAX_PING_BYTES, Ping
 ROUND_TRIPS = 5
 SIZES = (1 << 16, MAX_PING_BYTES)  # the larger only where the smaller goes too fast to be timed
 ENOUGH_S = 0.1
+NARROW = Link(0.0, 1e3, "narrow")
 
 
 def measure_link(channel: Channel) -> Link:
@@ -38,6 +42,22 @@ def measure_link(channel: Channel) -> Link:
 def choose_backend(program: Program, measured: Link, batch: int = 1) -> Backend:
     rates = kept_rates() or REFERENCE
     return faster_backend(program, rates, beyond_hosts(measured, rates), batch)
+
+
+def choose_extensions(
+    program: Program, measure: Callable[[], Link], backend: Backend, *, images: int, ready: frozenset[str]
+) -> Extensions:
+    """Choose how OTs are extended for so many images; `ready` are the directions in which silent OT is set up. The link
+    is not measured where silent OT cannot pay on any. The server's cores are taken to be as many as this machine's."""
+    here = kept_rates() or REFERENCE
+    rates = replace(here, cores=2 * here.cores)
+
+    def chosen(link: Link) -> Extensions:
+        return faster_extensions(program, rates, link, backend, images=images, ready=ready)
+
+    if chosen(NARROW) == SOFTSPOKEN:
+        return SOFTSPOKEN
+    return chosen(beyond_hosts(measure(), here))
 
 
 def beyond_hosts(measured: Link, rates: Rates) -> Link:

@@ -26,6 +26,7 @@ from sphynx.errors import (
     StoreFullError,
 )
 from sphynx.program.cost.link import Link
+from sphynx.program.extensions import ExtensionChoice
 from sphynx.protocol.linear import ServerModel
 from sphynx.service.admission import Admission
 from sphynx.service.conversation import Conversation, Service
@@ -59,6 +60,7 @@ class Server:
         link: Link | None = None,
         proxies: ProxyNetworks = NO_PROXIES,
         seen_lists: SeenNumbers | None = None,
+        ot: ExtensionChoice = "auto",
     ) -> None:
         """`link` emulates a slower link to every client, for trials on one machine. `proxies` connect for clients.
         `seen_lists` outlives the server: it does not go back to an older list of revoked keys."""
@@ -69,7 +71,7 @@ class Server:
         self.metrics = Metrics()
         self._stopping = threading.Event()
         self._service = Service(
-            model, store, self._keys, self._admission, strikes, self.metrics, events, self._stopping
+            model, store, self._keys, self._admission, strikes, self.metrics, events, self._stopping, ot
         )
         self._events, self._limits, self._store = events, limits, store
         self._failed_handshakes = FewLines(events, "handshake_failed")

@@ -5,7 +5,8 @@
     Prepare      how many bundles, which backend and batch,    -> Go, then for each group the offline phase and Stored
                  how many of them in a group, whether ahead:
                  nobody waits for them; the check as Welcome
-                 has it
+                 has it; how OTs are extended, as the
+                 Welcome's `ot` allows
     Infer        a bundle; the online phase follows at once        (no answer: a refusal is the channel's "gives up")
     Ping         up_bytes follow                               -> down_bytes, to measure the link
     Bye          the client is done
@@ -26,6 +27,7 @@ from typing import TypeVar
 from sphynx.config import read_settings
 from sphynx.errors import ConnectionLostError, InputError
 from sphynx.program.backends import Backend
+from sphynx.program.extensions import Extension, ExtensionChoice, Extensions
 from sphynx.program.files import short_hash
 from sphynx.program.security import Security
 from sphynx.protocol.bundle import ID_BYTES
@@ -33,7 +35,7 @@ from sphynx.protocol.channel import Channel
 from sphynx.protocol.verify.plan import MAX_FUNCTIONALS, RINGS, CheckPlan
 from sphynx.service.settings import MAX_BUNDLES
 
-SERVICE_VERSION = 5
+SERVICE_VERSION = 6
 MAX_MESSAGE_BYTES = 1 << 14
 MAX_PROGRAM_BYTES = 1 << 24
 MAX_PING_BYTES = 1 << 20
@@ -59,6 +61,7 @@ class Welcome:
     security: Security
     ring_bits: int = 0  # of the check, where clients need not be trusted
     functionals: int = 0
+    ot: ExtensionChoice = "auto"  # how OTs may be extended
 
     @property
     def check(self) -> CheckPlan | None:
@@ -79,7 +82,13 @@ class Prepare:
     nonce: str
     group: int = 1  # bundles that are prepared at once, all or none; the last group may have fewer
     ahead: bool = False  # with what the server has to spare
+    down: Extension = "softspoken"  # how the OTs are extended
+    up: Extension = "softspoken"
     check: str = ""  # how the client expects to be checked: a `CheckPlan`, or not
+
+    @property
+    def made(self) -> Extensions:
+        return Extensions(self.down, self.up)
 
     def faults(self) -> list[str]:
         are_positive = self.count > 0 and self.batch > 0 and 0 < self.group <= MAX_IDS

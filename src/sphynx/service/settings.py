@@ -15,6 +15,7 @@ from sphynx.errors import InputError
 from sphynx.program.backends import BACKEND_CHOICES, BackendChoice, check_backend
 from sphynx.program.cost.deployment import WEIGHT_MEMORY
 from sphynx.program.cost.link import Link, parse_link
+from sphynx.program.extensions import ExtensionChoice, check_extension
 from sphynx.program.security import Security, check_security, require_mode
 from sphynx.record import Record
 from sphynx.service.proxy_header import ProxyNetworks, parse_networks
@@ -123,6 +124,9 @@ class ServerSettings(Record):
         "semi-honest",
         "malicious-client protects the weights from clients that change their software too; clients use gc then.",
     )
+    ot: ExtensionChoice = setting(
+        "auto", "How OTs are extended: softspoken, silent (few bytes, more work), or auto: as each client chooses."
+    )
     trust_state: bool = setting(False, TRUST_STATE)
     processes: int = setting(
         1, "Worker processes that share one port and the machine's cores.", least=1, most=256
@@ -132,6 +136,7 @@ class ServerSettings(Record):
     def __post_init__(self) -> None:
         """Refuse an address, a link, networks or a security that are not valid, before anything is opened."""
         check_security(self.security, where="`security`")
+        check_extension(self.ot, where="`ot`")
         _ = self.address, self.proxies, self.emulated_link
 
     @property
@@ -180,6 +185,10 @@ class ClientSettings:
     security: Security = setting(
         "semi-honest", "Ask only servers whose weights are protected so or better: malicious-client, from any client."
     )
+    ot: ExtensionChoice = setting(
+        "auto",
+        "How OTs are extended: softspoken, silent (few bytes, more work), or auto: the faster on the measured link.",
+    )
     timeout_s: float = setting(120.0, "Seconds to wait for each answer of the server.", flag="timeout", least=0.1)
     wait_s: float = setting(10.0, "Seconds to wait for a server that is still starting.", flag="wait", least=0)
     trust_state: bool = setting(False, TRUST_STATE)
@@ -192,6 +201,7 @@ class ClientSettings:
         """Refuse what is not a backend, a security or a hash, and what does not go together."""
         check_backend(self.backend, BACKEND_CHOICES, where="`backend`")
         check_security(self.security, where="`security`")
+        check_extension(self.ot, where="`ot`")
         if self.backend != "auto":
             require_mode(self.security, self.backend, where="`security`")
         _ = self.program_hash

@@ -77,6 +77,7 @@ def work(order: WorkerOrder) -> None:
             proxies=settings.proxies,
             seen_lists=SeenNumbers(state / SEEN),
             strikes=Strikes(settings.strikes_file),
+            ot=settings.ot,
         )
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the owner
         signal.signal(signal.SIGTERM, lambda *_: server.stop())

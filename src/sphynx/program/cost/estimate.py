@@ -10,6 +10,8 @@ Both parties share one machine, as in `sphynx bench private`; on two machines th
                       takes longer: labels are evaluated while the next ones are on their way
                gmw    both parties' work and all bytes, one after the other
 
+OTs are silent, in either direction, where that is faster offline over the link, once their set-up is paid.
+
 A message costs the hosts' work, online also half a round trip. Round trips offline: one per hop of a chain, one for the
 masks and two for OT. A link's times are added to those of this machine's own loopback, which are in the rates. Set-up
 (TLS handshake, base OT, keys) is left out: it is paid once a session.
@@ -24,9 +26,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from sphynx.core import silent
 from sphynx.program.backends import BACKENDS, Backend
 from sphynx.program.cost.cost import LayerCost, activation_costs, layer_costs, packed_bytes
 from sphynx.program.cost.link import Link
+from sphynx.program.cost.ot_messages import BLOCK_BYTES, SEED_BLOCKS_DOWN, SEED_BLOCKS_UP, bytes_each
+from sphynx.program.extensions import SOFTSPOKEN, Extension, Extensions, every_extension
 from sphynx.program.ir import Combine, Pool, Program
 
 OFFLINE_MESSAGES: dict[Backend, int] = {"gc": 2, "gmw": 4}  # of a layer of ReLUs
@@ -61,7 +66,8 @@ class Rates:
     cores: int
     gc: ReluSeconds
     gmw: ReluSeconds
-    ot_bytes: float  # each
+    ot_bytes: float  # each, by SoftSpoken
+    silent_ot: float  # CPU seconds of both parties that one takes more if it is silent
     limb_macs_per_s: float  # ring convolution: a multiplication of a weight with one byte of an element
     step_s: float  # a convolution's or a pool's cost at any size: the host's call, threads that start
     message_s: float  # one way over TLS on this machine, from the sender's call to the receiver's return, without bytes
@@ -94,6 +100,7 @@ REFERENCE = Rates(
     gc=ReluSeconds(97.7e-9, 19.0e-9, 0.0),
     gmw=ReluSeconds(118e-9, 1.43e-9, 295e-6),
     ot_bytes=3.875,
+    silent_ot=70e-9,
     limb_macs_per_s=51.0e9,
     step_s=26.3e-6,
     message_s=240e-6,
@@ -141,10 +148,14 @@ class Estimate:
         return {**asdict(self), "link": self.link.to_json(), "total": asdict(self.total)}
 
 
-def estimate(program: Program, rates: Rates, link: Link, backend: Backend | None = None) -> Estimate:
-    """Estimate with the given backend, or the one that is faster online."""
+def estimate(
+    program: Program, rates: Rates, link: Link, backend: Backend | None = None, made: Extensions | None = None
+) -> Estimate:
+    """Estimate with the given backend, or the one that is faster online, and with OTs that are extended this way, or
+    the one that is faster offline for whoever asks often."""
     backend = backend or faster_backend(program, rates, link)
-    layers = tuple(layer_times(program, dict(layer_costs(program)), rates, link, backend))
+    made = made or faster_extensions(program, rates, link, backend, ready=frozenset(("down", "up")))
+    layers = tuple(layer_times(program, dict(layer_costs(program)), rates, link, backend, made=made))
     return Estimate(backend, link, (*layers, _ends(program, rates, link)))
 
 
@@ -154,23 +165,54 @@ def faster_backend(program: Program, rates: Rates, link: Link, batch: int = 1) -
     return min(BACKENDS, key=lambda backend: sum(_nonlinear_online(cost, rates, link, backend) for cost in costs))
 
 
+def faster_extensions(
+    program: Program,
+    rates: Rates,
+    link: Link,
+    backend: Backend,
+    *,
+    images: int = 1,
+    ready: frozenset[str] = frozenset(),
+) -> Extensions:
+    """Choose what is faster offline for so many images. Silent OT is set up already in the directions that are
+    `ready`; no linear map is planned here."""
+    costs = [cost for _, cost in activation_costs(program)]
+    used_up = any(sum(ots.up for ots in _ot_counts(cost, backend)) for cost in costs)
+
+    def seconds(made: Extensions) -> float:
+        steps = (step for cost in costs for step in _nonlinear_steps(cost, rates, backend, made))
+        new = made.silent - ready
+        return images * sum(step.seconds(rates, link, 1, overlaps=True) for step in steps) + sum(
+            _set_up_seconds(direction, rates, link) for direction in new
+        )
+
+    able = [made for made in every_extension() if used_up or made.up == "softspoken"]
+    return min(able, key=lambda made: (seconds(made), len(made.silent)))
+
+
+def _set_up_seconds(direction: str, rates: Rates, link: Link) -> float:
+    seed_bytes = BLOCK_BYTES * (SEED_BLOCKS_DOWN if direction == "down" else SEED_BLOCKS_UP)
+    work = silent.SHAPE.seeds * rates.gmw.offline / rates.cores + seed_bytes * rates.byte_s
+    return link.round_trip_s + link.transfer_s(seed_bytes) + work
+
+
 def layer_times(
-    program: Program, costs: Mapping[str, LayerCost], rates: Rates, link: Link, backend: Backend, bundles: int = 1
+    program: Program,
+    costs: Mapping[str, LayerCost],
+    rates: Rates,
+    link: Link,
+    backend: Backend,
+    bundles: int = 1,
+    *,
+    made: Extensions = SOFTSPOKEN,
 ) -> Iterator[LayerTime]:
     """Time those linear maps whose costs are given. Bundles that are prepared at once share their messages."""
     limbs = -(-program.ring_bits // 8)
     first = next(program.linears).name
     he = rates.he_small if program.ring_bits <= SMALL_DEGREE_BITS else rates.he_large
     for name, cost in costs.items():
-        relu_work = relu_units(cost, backend) * rates.relu(backend).offline
-        relu_messages = OFFLINE_MESSAGES[backend] * cost.relu_layers
-        steps = (
-            _Step(_he_seconds(cost, he), cost.he_messages, cost.he_upload_bytes, cost.he_reply_bytes),
-            _Step(relu_work, relu_messages, *_relu_offline_bytes(cost, rates, backend)),
-            _truncation_step(cost, rates),
-            _square_step(cost, rates),
-            _gate_step(cost, rates),
-        )
+        he_step = _Step(_he_seconds(cost, he), cost.he_messages, cost.he_upload_bytes, cost.he_reply_bytes)
+        steps = (he_step, *_nonlinear_steps(cost, rates, backend, made))
         offline = sum(step.seconds(rates, link, bundles, overlaps=name != first) for step in steps)
         offline += link.round_trip_s / bundles if name in program.links else 0.0
         online = cost.ring_macs * limbs / rates.limb_macs_per_s / rates.cores + cost.convolutions * rates.step_s
@@ -195,23 +237,63 @@ class _Step:
         return max(parts) if overlaps else sum(parts)
 
 
-def _truncation_step(cost: LayerCost, rates: Rates) -> _Step:
-    """The step of signed truncations, which GMW's carries do beside either backend."""
-    down_bytes = cost.truncation_down_ots * rates.ot_bytes + cost.truncation_correction_bytes
-    up_bytes = (cost.truncation_ots - cost.truncation_down_ots) * rates.ot_bytes
-    return _Step(cost.truncation_ots * rates.gmw.offline, 2 if cost.truncations else 0, up_bytes, down_bytes)
+@dataclass(frozen=True)
+class _OtCount:
+    """OTs of one kind of nonlinearity in a layer: in `down` with given and with random choices, and in `up`."""
+
+    given: float = 0
+    random: float = 0
+    up: float = 0
+
+    def seconds(self, rates: Rates, made: Extensions) -> float:
+        """The work that silent OTs take more."""
+        down = (self.given + self.random) * (made.down == "silent")
+        return (down + self.up * (made.up == "silent")) * rates.silent_ot
+
+    def bytes(self, rates: Rates, made: Extensions) -> tuple[float, float]:
+        """(up, down): what the client sends and the server; trees go against the stream of choices."""
+        wanted = ((made.down, False, self.given), (made.down, True, self.random))
+        down = sum(count * _ot_bytes(rates, kind, random_choices=random) for kind, random, count in wanted)
+        return down, self.up * _ot_bytes(rates, made.up, random_choices=True)
 
 
-def _square_step(cost: LayerCost, rates: Rates) -> _Step:
-    up_bytes = cost.square_ots * rates.ot_bytes
-    return _Step(cost.square_ots * rates.gmw.offline, 2 if cost.squares else 0, up_bytes, cost.square_correction_bytes)
+def _ot_bytes(rates: Rates, kind: Extension, *, random_choices: bool) -> float:
+    return rates.ot_bytes if kind == "softspoken" else bytes_each(kind, random_choices=random_choices)
 
 
-def _gate_step(cost: LayerCost, rates: Rates) -> _Step:
-    """The step of gates; the time that their long messages take is that of as many bytes."""
-    ot_bytes = cost.gate_ots / 2 * rates.ot_bytes
-    each_way = ot_bytes + cost.gate_correction_bytes
-    return _Step(cost.gate_ots * rates.gmw.offline, 3 if cost.gates else 0, each_way, each_way)
+def _relu_ots(cost: LayerCost, backend: Backend) -> _OtCount:
+    if backend == "gc":
+        return _OtCount(cost.gc_ots)
+    return _OtCount(cost.gmw_ots - 2 * cost.gmw_down_ots, cost.gmw_down_ots, cost.gmw_down_ots)
+
+
+def _truncation_ots(cost: LayerCost) -> _OtCount:
+    nodes = cost.truncation_down_ots
+    return _OtCount(cost.truncation_ots - 2 * nodes, nodes, nodes)
+
+
+def _ot_counts(cost: LayerCost, backend: Backend) -> tuple[_OtCount, ...]:
+    """Count the OTs of ReLUs, truncations, squares and gates."""
+    gates = _OtCount(cost.gate_ots / 2, up=cost.gate_ots / 2)
+    return _relu_ots(cost, backend), _truncation_ots(cost), _OtCount(cost.square_ots), gates
+
+
+def _nonlinear_steps(cost: LayerCost, rates: Rates, backend: Backend, made: Extensions) -> Iterator[_Step]:
+    """The steps of ReLUs by the backend, and of signed truncations, squares and gates beside either. The time that the
+    long messages of gates take is that of as many bytes."""
+    each = rates.gmw.offline
+    relu_work = relu_units(cost, backend) * rates.relu(backend).offline
+    ring_bytes = (cost.gmw_offline_ring_bytes - cost.gmw_correction_bytes, cost.gmw_correction_bytes)
+    relu_bytes = (0, cost.gc_table_bytes) if backend == "gc" else ring_bytes
+    parts = (
+        (relu_work, OFFLINE_MESSAGES[backend] * cost.relu_layers, *relu_bytes),
+        (cost.truncation_ots * each, 2 * (cost.truncations > 0), 0, cost.truncation_correction_bytes),
+        (cost.square_ots * each, 2 * (cost.squares > 0), 0, cost.square_correction_bytes),
+        (cost.gate_ots * each, 3 * (cost.gates > 0), cost.gate_correction_bytes, cost.gate_correction_bytes),
+    )
+    for ots, (work, messages, up_bytes, down_bytes) in zip(_ot_counts(cost, backend), parts, strict=True):
+        up_ots, down_ots = ots.bytes(rates, made)
+        yield _Step(work + ots.seconds(rates, made), messages, up_bytes + up_ots, down_bytes + down_ots)
 
 
 def _ends(program: Program, rates: Rates, link: Link) -> LayerTime:
@@ -240,14 +322,6 @@ def _he_seconds(cost: LayerCost, he: HeSeconds) -> float:
 
 def relu_units(cost: LayerCost, backend: Backend) -> int:
     return cost.gc_ands if backend == "gc" else cost.gmw_ots
-
-
-def _relu_offline_bytes(cost: LayerCost, rates: Rates, backend: Backend) -> tuple[float, float]:
-    """(up, down)."""
-    if backend == "gc":
-        return cost.gc_ots * rates.ot_bytes, cost.gc_table_bytes
-    down_bytes = cost.gmw_down_ots * rates.ot_bytes + cost.gmw_correction_bytes
-    return cost.gmw_ots * rates.ot_bytes + cost.gmw_offline_ring_bytes - down_bytes, down_bytes
 
 
 def _online_bytes(cost: LayerCost, backend: Backend) -> int:

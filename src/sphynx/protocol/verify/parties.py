@@ -30,12 +30,14 @@ from sphynx.core import Prg
 from sphynx.errors import FailedCheckError
 from sphynx.program.backends import Backend
 from sphynx.program.convolve import Array
+from sphynx.program.cost.ot_messages import BLOCK_BYTES, blocks_down
+from sphynx.program.extensions import SOFTSPOKEN, Extensions
 from sphynx.program.ir import INPUT, Program, Relu, Truncate
 from sphynx.program.security import require_mode
 from sphynx.protocol import garbled_layer
 from sphynx.protocol.channel import Channel
 from sphynx.protocol.garbled_layer import GarbledLayer
-from sphynx.protocol.ots import ClientOts, ServerOts, blocks_down
+from sphynx.protocol.ots import ClientOts, OtCount, ServerOts, reserve_client, reserve_server
 from sphynx.protocol.relu_layer import Arrays, range_bits
 from sphynx.protocol.verify import linear_check
 from sphynx.protocol.verify.adjoint import Factors
@@ -44,7 +46,6 @@ from sphynx.protocol.verify.pixels import PixelCheck, draw_pixel_factors
 from sphynx.protocol.verify.plan import CheckPlan, commitments
 from sphynx.protocol.wires import Chunk, Wires, Words
 
-_BLOCK_BYTES = 16
 PIXELS = "pixels check"  # the name of its material
 Judging = Callable[[], AbstractContextManager[object]]  # a verdict on the client is found inside
 
@@ -73,12 +74,18 @@ def checked_messages(program: Program, plan: CheckPlan, backend: Backend, images
     backend whose shares nothing authenticates."""
     require_mode("malicious-client", backend, where="backend")
     for name, wires in commitments(program, plan, images).items():
-        yield name, _request_bytes(wires)
+        yield name, _request_bytes(wires, SOFTSPOKEN)
         yield name, linear_check.products_bytes(plan, wires)
 
 
-def _request_bytes(wires: Wires) -> int:
-    return _BLOCK_BYTES * blocks_down(wires.ots, random_choices=False)
+def _request_bytes(wires: Wires, made: Extensions) -> int:
+    return BLOCK_BYTES * blocks_down(wires.ots, random_choices=False, made=made)
+
+
+def count_checked_ots(program: Program, plan: CheckPlan, images: int) -> OtCount:
+    """Count the OTs of one bundle."""
+    committed = sum(wires.ots for wires in commitments(program, plan, images).values())
+    return OtCount(down=committed + PixelCheck.planned(program, plan, images).ots)
 
 
 def _circuit_labels(wires: Wires, layer: GarbledLayer, blocks: Words, chunk: Chunk) -> Words:
@@ -119,9 +126,10 @@ class CheckedServer:
         program, plan, prg = self.program, self.plan, ots.prg
         groups, pixels = commitments(program, plan, images), PixelCheck.planned(self.program, self.plan, images)
         labels = {}
+        reserve_server(channel, ots, count_checked_ots(program, plan, images))
         with channel.section("offline", "commitments"):
             for name, wires in groups.items():
-                message = np.frombuffer(channel.receive(_request_bytes(wires)), np.uint64).reshape(-1, 2)
+                message = np.frombuffer(channel.receive(_request_bytes(wires, ots.made)), np.uint64).reshape(-1, 2)
                 labels[name] = ots.down.correlated(message, wires.ots, random_choices=False)
         with channel.section("offline", PIXELS):
             phi = draw_pixel_factors(pixels, prg)
@@ -189,6 +197,7 @@ class CheckedClient:
         groups, pixels = commitments(program, plan, images), PixelCheck.planned(program, plan, images)
         numbers = committed_numbers(program, shares, masks)
         labels = {}
+        reserve_client(channel, ots, count_checked_ots(program, plan, images))
         with channel.section("offline", "commitments"):
             for name, wires in groups.items():
                 message, labels[name] = ots.down.correlated(wires.choices(numbers[name]), wires.ots)

@@ -19,9 +19,11 @@ import numpy as np
 
 from sphynx.core import Prg, ot
 from sphynx.core.bits import bit_values, plane_words, slice_bits
+from sphynx.program.cost.ot_messages import BLOCK_BYTES, blocks_down
+from sphynx.program.extensions import Extensions
 from sphynx.program.ir import Program
 from sphynx.protocol.channel import Channel
-from sphynx.protocol.ots import ClientOts, ServerOts, blocks_down
+from sphynx.protocol.ots import ClientOts, ServerOts
 from sphynx.protocol.relu_layer import Arrays
 from sphynx.protocol.verify import products
 from sphynx.protocol.verify.plan import CheckPlan
@@ -29,7 +31,7 @@ from sphynx.protocol.wires import Words
 
 VALUE_BITS = 8
 _BITS = VALUE_BITS + 1  # and whether the masked value wrapped around
-_BLOCK_BYTES, _WORD_BYTES = 16, 8
+_WORD_BYTES = 8
 
 
 @dataclass(frozen=True)
@@ -55,8 +57,11 @@ class PixelCheck:
         return _BITS * plane_words(self.count) * _WORD_BYTES
 
     @property
-    def request_bytes(self) -> int:
-        return _BLOCK_BYTES * blocks_down(_BITS * self.count, random_choices=True)
+    def ots(self) -> int:
+        return _BITS * self.count
+
+    def request_bytes(self, made: Extensions) -> int:
+        return BLOCK_BYTES * blocks_down(self.ots, random_choices=True, made=made)
 
     @property
     def products_bytes(self) -> int:
@@ -69,8 +74,8 @@ class PixelCheck:
 
     def server(self, channel: Channel, ots: ServerOts, factors: Words) -> Arrays:
         """Offline, `factors` (functionals, pixels): `shares` of their products with the bits, (t, bits, pixels)."""
-        request = np.frombuffer(channel.receive(self.request_bytes), np.uint64).reshape(-1, 2)
-        labels = ots.down.correlated(request, _BITS * self.count, random_choices=True)
+        request = np.frombuffer(channel.receive(self.request_bytes(ots.made)), np.uint64).reshape(-1, 2)
+        labels = ots.down.correlated(request, self.ots, random_choices=True)
         shares = np.empty((self.plan.functionals, _BITS, self.count), np.uint64)
         tweaks, all_pads = products.sender_pads(ots, labels, self.plan.functionals)
         message = bytearray(tweaks)
@@ -84,7 +89,7 @@ class PixelCheck:
 
     def request(self, channel: Channel, ots: ClientOts) -> tuple[Words, Words]:
         """Offline: (bits, labels), bits as planes (bits, words)."""
-        message, choices, labels = ots.down.correlated_random(_BITS * self.count)
+        message, choices, labels = ots.down.correlated_random(self.ots)
         channel.send(message.data)
         return choices, labels
 
