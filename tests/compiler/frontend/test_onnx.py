@@ -385,3 +385,23 @@ def test_other_classes_and_images_are_refused(tmp_path: Path) -> None:
         compile_walk(network.trace, (0.0,), (1.0,), pixels_for(network, 2), class_names=("cat", "dog"))
     with pytest.raises(InputError, match="there are 2 images of 1x9x9"):
         compile_walk(network.trace, (0.0,), (1.0,), np.zeros((2, 1, 9, 9), np.uint8))
+
+
+def extremes(make: Maker) -> str:
+    """A map beside a constant for each channel, beside a number, and two maps."""
+    x = make.conv("x", 1, 3, pads=[1, 1, 1, 1])
+    y = make.node("Max", make.constant(np.full((3, 1, 1), 0.1, np.float32)), x)
+    z = make.node("Min", make.conv("x", 1, 3, pads=[1, 1, 1, 1]), make.constant(np.array(0.3, np.float32)), x)
+    return make.node("Max", y, z)
+
+
+@pytest.mark.parametrize("axes, keeps", [([2, 3], 1), ([2, 3], 0), ([3], 0), ([1, 2], 1)], ids=str)
+def test_extremes_and_maxima_along_axes(axes: list[int], keeps: int, tmp_path: Path) -> None:
+    make = Maker(("n", 1, 6, 5))
+    x = extremes(make)
+    channels_last = axes == [1, 2]
+    if channels_last:
+        x = make.node("Transpose", x, perm=[0, 2, 3, 1])
+    x = make.node("Flatten", make.node("ReduceMax", x, axes=axes, keepdims=keeps))
+    model = make.model(make.dense(x, 18 if axes == [3] else 3, 4))
+    assert_equal(model, tmp_path)

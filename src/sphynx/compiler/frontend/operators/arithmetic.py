@@ -1,4 +1,4 @@
-"""Operators on elements: sums and differences of maps; constants added, subtracted, multiplied, divided by."""
+"""Operators on elements: sums, differences, extremes of maps; constants added, subtracted, multiplied, divided by."""
 
 from __future__ import annotations
 
@@ -128,4 +128,35 @@ def _scale(walker: Walker, op: Operation, value: Value, factor: Floats) -> Value
     return replace(value, node=node, unpadded=None)
 
 
-WAYS: Ways = {"Add": add, "Sum": total, "Sub": subtract, "Neg": negative, "Mul": multiply, "Div": divide}
+def extreme(walker: Walker, op: Operation) -> Value:
+    """Max and Min, of maps and constants: max(a, b) = b + relu(a - b), min(a, b) = b - relu(b - a)."""
+    first = next((number for number in range(len(op.inputs)) if walker.has_value(op, number)), 0)
+    found = walker.value(op, first)
+    for number in range(len(op.inputs)):
+        if number == first:
+            continue
+        other = walker.value(op, number) if walker.has_value(op, number) else walker.spread(op, number, found)
+        if isinstance(other, Value):
+            difference = _sum(walker, op, found, _negative(walker, other))
+        else:
+            difference = _shift(walker, op, found, -other)
+        if op.kind == "Min":
+            difference = _negative(walker, difference)
+        difference = difference.settled(walker.fuser, f"{op.name}.{number}.difference")
+        positive = replace(difference, node=walker.fuser.relu(difference.node, f"{op.name}.{number}.activation"))
+        if op.kind == "Min":
+            positive = _negative(walker, positive)
+        found = _sum(walker, op, other, positive) if isinstance(other, Value) else _shift(walker, op, positive, other)
+    return found
+
+
+WAYS: Ways = {
+    "Max": extreme,
+    "Min": extreme,
+    "Add": add,
+    "Sum": total,
+    "Sub": subtract,
+    "Neg": negative,
+    "Mul": multiply,
+    "Div": divide,
+}

@@ -13,7 +13,20 @@ from sphynx.program.convolve import Array
 NO_BATCH = "Adaptive pool of a map without a batch"  # which torch's pools take
 ROUNDING_CAST = "Cast to whole numbers"  # of either reader; casts between floats do nothing
 SMOOTH = ("Sigmoid", "Tanh", "Swish", "Gelu", "Mish", "Softplus", "Elu")
-NONLINEAR = ("Relu", "Clip", "HardSigmoid", "HardSwish", "LeakyRelu", "PRelu", "MaxPool", "GlobalMaxPool", *SMOOTH)
+NONLINEAR = (
+    "Relu",
+    "Clip",
+    "HardSigmoid",
+    "HardSwish",
+    "LeakyRelu",
+    "PRelu",
+    "MaxPool",
+    "GlobalMaxPool",
+    "ReduceMax",
+    "Max",
+    "Min",
+    *SMOOTH,
+)
 
 # What a call on constants alone gives, by name; it takes from the allowance before it computes.
 Fold = Callable[["Operation", Mapping[str, Array], Allowance], dict[str, Array]]

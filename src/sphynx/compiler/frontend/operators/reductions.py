@@ -1,10 +1,11 @@
-"""Means and sums along axes: over rows and columns public maps, over channels a convolution.
+"""Means, sums and maxima along axes: sums over rows and columns are public maps, over channels a convolution.
 
 A mean that only another mean reads waits for it: x.mean(3).mean(2) is one mean over rows and columns.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations
 from math import prod
@@ -15,6 +16,7 @@ from sphynx.compiler.frontend.operators.operation import Operation
 from sphynx.compiler.frontend.operators.value import Unreduced, Value
 from sphynx.compiler.frontend.operators.walker import Walker, Ways
 from sphynx.compiler.fusion.affine import Node, Window
+from sphynx.compiler.fusion.nonlinear import maximum
 from sphynx.compiler.fusion.window_sums import Spans
 from sphynx.space.tally import Shape
 
@@ -26,17 +28,47 @@ def reduced(walker: Walker, op: Operation) -> Value:
     if op.kind == "ReduceSum":
         waiting = replace(waiting, factor=waiting.factor * prod(value.dims[axis] for axis in axes))
     waiting = replace(waiting, axes=waiting.axes | {waiting.places[axis] for axis in axes})
-    dims = tuple(1 if axis in axes else length for axis, length in enumerate(value.dims))
-    if not op.attributes.get("keepdims", 1):
-        kept = [axis for axis in range(len(dims)) if axis not in axes]
-        dims = tuple(dims[axis] for axis in kept)
-        waiting = replace(waiting, places=tuple(waiting.places[axis] for axis in kept))
-    if not dims:
-        raise op.refusal("leaves no axis beside the batch", "Keep the axes, with keepdims = 1.")
+    dims, kept = _left(op, value, axes)
+    waiting = replace(waiting, places=tuple(waiting.places[axis] for axis in kept))
     reader = walker.only_reader(op)
-    if reader is not None and reader.kind in WAYS:
+    if reader is not None and reader.kind in ("ReduceMean", "ReduceSum"):
         return Value(value.node, dims, unreduced=waiting)
     return Value(_mean(walker, op, waiting), dims)
+
+
+def largest(walker: Walker, op: Operation) -> Value:
+    """ReduceMax over rows or columns, as a max pool."""
+    value = walker.value(op)
+    axes = _axes(walker, op, value)
+    dims, _ = _left(op, value, axes)
+    if len(value.dims) > 3 or len(axes) > 2:
+        raise op.refusal(f"is over {len(axes)} axes of {len(value.dims)}", "Take maxima over rows and columns.")
+    # The axes that are left out come first, so that rows and columns are what is compared.
+    kept = [axis for axis in range(len(value.dims)) if axis not in axes]
+    lengths = [value.dims[axis] for axis in (*kept, *sorted(axes))]
+    turned = value.moved(value.numbers().transpose([*kept, *sorted(axes)]).reshape(_three(lengths)))
+    node = turned.settled(walker.fuser, op.name).node
+    over = set(range(3 - len(axes), 3))
+    rows, columns = (
+        [tuple(range(length))] if axis in over else [(at,) for at in range(length)]
+        for axis, length in enumerate(node.shape[1:], start=1)
+    )
+    pooled = maximum(walker.fuser, node, rows, columns, op.name)
+    return Value(walker.fuser.truncated(pooled, f"{op.name}.truncated"), dims)
+
+
+def _three(lengths: Sequence[int]) -> tuple[int, ...]:
+    """Fewer axes than a map has, as the last ones of a map."""
+    return (1,) * (3 - len(lengths)) + tuple(lengths)
+
+
+def _left(op: Operation, value: Value, axes: set[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The lengths that are left, and which of the value's axes they belong to."""
+    keeps = op.attributes.get("keepdims", 1)
+    kept = tuple(axis for axis in range(len(value.dims)) if keeps or axis not in axes)
+    if not kept:
+        raise op.refusal("leaves no axis beside the batch", "Keep the axes, with keepdims = 1.")
+    return tuple(1 if axis in axes else value.dims[axis] for axis in kept), kept
 
 
 def _axes(walker: Walker, op: Operation, value: Value) -> set[int]:
@@ -88,4 +120,4 @@ def _spans(length: int, *, whole: bool) -> Spans:
     return ((0, length),) if whole else tuple((at, at + 1) for at in range(length))
 
 
-WAYS: Ways = {"ReduceMean": reduced, "ReduceSum": reduced}
+WAYS: Ways = {"ReduceMean": reduced, "ReduceSum": reduced, "ReduceMax": largest}

@@ -28,7 +28,7 @@ _INSTEAD = {
     **dict.fromkeys(("Softmax", "LogSoftmax"), _INSIDE),
     **dict.fromkeys(SMOOTH, _SMOOTH),
     **dict.fromkeys(("Selu", "Celu", "Erf", "Exp", "Softsign"), _CURVED),
-    **dict.fromkeys(("Where", "Greater", "Less", "Max", "Min"), _CHOICE),
+    **dict.fromkeys(("Where", "Greater", "Less"), _CHOICE),
     **dict.fromkeys((ROUNDING_CAST, "Floor", "Ceil", "Round"), _ROUNDED),
     NO_BATCH: "give it a map of [n, channels, rows, columns]",
     "Conv over three axes": "only convolutions of one or two axes can be compiled",
