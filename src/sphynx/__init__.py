@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from sphynx.api.data import open_data
     from sphynx.api.designing import design_network
     from sphynx.api.exporting import export_network
+    from sphynx.api.inspecting import inspect_network
     from sphynx.api.networks import evaluate_network, load_network
     from sphynx.api.planning import LatencyPlan, plan
     from sphynx.api.reducing import reduce_network
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from sphynx.api.serving import Server
     from sphynx.api.training import train_network
     from sphynx.compiler.check import Check
+    from sphynx.compiler.inspection import Inspection
     from sphynx.compiler.precision import Precision
     from sphynx.compiler.settings import CompileSettings
     from sphynx.data.images import Data
@@ -91,6 +93,7 @@ __all__ = [
     "Genotype",
     "HandshakeError",
     "InputError",
+    "Inspection",
     "InterruptedWorkError",
     "Judgement",
     "LatencyPlan",
@@ -123,6 +126,7 @@ __all__ = [
     "evaluate_network",
     "export_network",
     "find_cells",
+    "inspect_network",
     "keys",
     "load_network",
     "open_data",
@@ -147,6 +151,7 @@ _DEFINED_IN = {
     "DesignResult": "sphynx.design.results",
     "Estimate": "sphynx.program.cost.estimate",
     "Genotype": "sphynx.space.genotype",
+    "Inspection": "sphynx.compiler.inspection",
     "Judgement": "sphynx.program.judgement",
     "LatencyPlan": "sphynx.api.planning",
     "Limits": "sphynx.service.settings",
@@ -174,6 +179,7 @@ _DEFINED_IN = {
     "evaluate_network": "sphynx.api.networks",
     "export_network": "sphynx.api.exporting",
     "find_cells": "sphynx.space.published_cells",
+    "inspect_network": "sphynx.api.inspecting",
     "keys": "sphynx.service",  # a module
     "load_network": "sphynx.api.networks",
     "open_data": "sphynx.api.data",

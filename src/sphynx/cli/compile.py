@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,11 +11,12 @@ import typer
 
 from sphynx.cli import options as opt
 from sphynx.cli.compile_table import cost_line, print_program, program_json
+from sphynx.cli.inspection_table import print_blockers
 from sphynx.cli.judgement_lines import judgement_line
 from sphynx.cli.output import count, print_json, print_table
 from sphynx.cli.output_files import out_folder
 from sphynx.cli.record_flags import with_record_flags
-from sphynx.cli.wording import warner
+from sphynx.cli.wording import warner, with_flags
 from sphynx.compiler.precision import Precision
 from sphynx.compiler.settings import CompileSettings
 from sphynx.errors import InputError
@@ -105,7 +107,11 @@ def compile_run(
         )
     bits = _bits_given(precision, context)
     settings = replace(settings, precision=bits, deployment=deployment, warn=warner(context))
-    compiled = compile_network(run, **vars(settings))
+    try:
+        compiled = compile_network(run, **vars(settings))
+    except InputError:
+        _show_blockers(run, settings, context)
+        raise
     compiled.save(out, derivable=derivable)
     if as_json:
         print_json(
@@ -123,6 +129,19 @@ def compile_run(
     print_program(compiled.program, f"Compiled: {out}", [cost_line(compiled.program, deployment), *judged])
     if compiled.approximations:
         _print_approximations(compiled)
+
+
+def _show_blockers(run: str, settings: CompileSettings, context: typer.Context) -> None:
+    """Print all that keeps a file from being compiled, as `sphynx inspect` does, where it is more than one thing."""
+    from sphynx.space.artifact import is_foreign
+
+    if not is_foreign(run) or not Path(run).is_file():
+        return
+    from sphynx.api.inspecting import inspect_network
+
+    found = inspect_network(run, **vars(settings))
+    if len(found.blockers) > 1:
+        print_blockers(found, partial(with_flags, context=context))
 
 
 def _print_approximations(compiled: Compiled) -> None:

@@ -23,6 +23,7 @@ from sphynx.cli import (
     eval,
     export,
     infer,
+    inspect,
     keys,
     models,
     plan,
@@ -61,6 +62,7 @@ app.add_typer(search.app, name="search")
 app.command("train")(train.train)
 app.command("reduce")(reduce.reduce)
 app.command("eval")(eval.evaluate)
+app.command("inspect")(inspect.inspect)
 app.command("compile")(compile.compile_run)
 app.command("check")(check.check)
 app.command("export")(export.export)

@@ -32,6 +32,7 @@ Number = bool | int | float
 Constant = Number | str | Sequence[Number] | Array
 
 FIRST = (0, 3, 1, 2)  # a Transpose from channels last to channels first
+_USUAL = 224  # rows and columns of images
 _COLOURS = (1, 3, 4)  # numbers of channels that images have
 _THROUGH = ("Identity", "Cast", "Sub", "Add", "Mul", "Div")  # between the input and its Transpose
 _EXPORT = "Export the network again, as one graph from an image [n, channels, height, width] to logits [n, classes]."
@@ -39,6 +40,8 @@ _EXPORT = "Export the network again, as one graph from an image [n, channels, he
 
 class OpenSizesError(InputError):
     """Raised where a file leaves sizes of its images open, and nobody gave them."""
+
+    example: tuple[int, ...] = ()  # such sizes
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,10 +146,11 @@ def _filled(lengths: list[int | str], shape: Sequence[int] | None, what: str, wh
     if shape is None:
         known = [length for length in lengths if isinstance(length, int)]
         if len(known) < len(lengths):
-            example = "x".join(str(length if isinstance(length, int) else 224) for length in lengths)
-            raise OpenSizesError(
-                f"{what} has open sizes", where=where, remedy=f"Give them: `input_shape={example}`, for example."
-            )
+            sizes = tuple(length if isinstance(length, int) else _USUAL for length in lengths)
+            remedy = f"Give them: `input_shape={'x'.join(map(str, sizes))}`, for example."
+            error = OpenSizesError(f"{what} has open sizes", where=where, remedy=remedy)
+            error.example = sizes
+            raise error
         return tuple(known)
     given = tuple(shape)[1:] if len(shape) == len(lengths) + 1 and shape[0] == 1 else tuple(shape)
     for order in (given, (*given[1:], *given[:1])):

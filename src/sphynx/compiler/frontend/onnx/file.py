@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sphynx.compiler.frontend.onnx.external import load_external
-from sphynx.compiler.frontend.onnx.feed import Constant, Feed, feed_of
+from sphynx.compiler.frontend.onnx.feed import Constant, Feed, feed_of, shown
 from sphynx.compiler.frontend.onnx.fold import folded
 from sphynx.compiler.frontend.operators.graph import OperatorGraph, assemble
 from sphynx.compiler.frontend.operators.network import OperatorNetwork
@@ -65,6 +65,13 @@ def load_graph(
         opset=_opset(model),
     )
     return assembled, feed
+
+
+def describe(path: Path) -> tuple[list[str], list[str]]:
+    """List the inputs and the outputs, as the file declares them."""
+    graph = _model(path).graph
+    held = {tensor.name for tensor in graph.initializer}
+    return [shown(value) for value in graph.input if value.name not in held], list(map(shown, graph.output))
 
 
 def runnable(path: Path) -> str | bytes:

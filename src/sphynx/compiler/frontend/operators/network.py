@@ -17,7 +17,7 @@ import numpy as np
 from sphynx.compiler.frontend.operators import arithmetic, layers, moves, nonlinear, reductions, resize, smooth
 from sphynx.compiler.frontend.operators.graph import LOGITS, OperatorGraph
 from sphynx.compiler.frontend.operators.operation import Operation
-from sphynx.compiler.frontend.operators.refusals import OUR_WORDS, TWO_MAPS, refuse_unknown
+from sphynx.compiler.frontend.operators.refusals import OUR_WORDS, TWO_MAPS, list_unknown, refuse_unknown
 from sphynx.compiler.frontend.operators.value import Value
 from sphynx.compiler.frontend.operators.walker import Walker, Ways
 from sphynx.compiler.fusion.fuse import Fused, Fuser
@@ -55,14 +55,7 @@ class OperatorNetwork:
         walker.values[graph.input] = whole.moved(graph.view(whole.numbers()))
         joints = _joints(graph)
         for operation in graph.operations:
-            if operation.word in walker.done:
-                continue
-            if not any(name in walker.values for name in operation.inputs):
-                walker.constants.update(_fold(operation, walker))
-            elif operation.kind == "Shape":
-                walker.constants[operation.outputs[0]] = _shape(walker, operation)
-            else:
-                _walk(walker, operation, joints)
+            _take(walker, operation, joints)
         found = walker.values.get(graph.output)
         if found is None or found.settled(fuser, LOGITS).node.shape[1:] != (1, 1):
             raise InputError(
@@ -73,6 +66,46 @@ class OperatorNetwork:
         _require_classes(graph, walker.values.get(graph.final_source, found))
         part = graph.operations[-1].part if graph.operations else "part.0"
         return fuser.finish(found.settled(fuser, LOGITS).node, f"{part}.{LOGITS}")
+
+
+def find_faults(graph: OperatorGraph, *, approximate: bool = False) -> list[InputError]:
+    """Find all that stands in the way, not only the first of it: every operator that is not known, then what the walk
+    refuses, as far as it comes without the values that a refused operator would have made."""
+    found = list_unknown(_of_maps(graph), WAYS if approximate else EXACT, graph.where)
+    channels = graph.image.channels
+    fuser = Fuser(graph.image, (0.0,) * channels, (1.0,) * channels, outline=True)
+    walker = Walker(fuser, dict(graph.constants), graph.operations)
+    whole = Value.of_map(fuser.input)
+    walker.values[graph.input] = whole.moved(graph.view(whole.numbers()))
+    lost: set[str] = set()
+    for operation in graph.operations:
+        if lost.isdisjoint(operation.inputs) and (operation.kind in WAYS or not _reads_map(walker, operation)):
+            try:
+                _take(walker, operation, set())
+                continue
+            except InputError as error:
+                found.append(error)
+        elif lost.isdisjoint(operation.inputs) and operation.kind in ("Shape", "Size"):
+            _take(walker, operation, set())
+            continue
+        lost.update(operation.outputs)
+    return found
+
+
+def _reads_map(walker: Walker, operation: Operation) -> bool:
+    return any(name in walker.values for name in operation.inputs)
+
+
+def _take(walker: Walker, operation: Operation, joints: set[str]) -> None:
+    """Compute what reads constants alone; walk the rest."""
+    if operation.word in walker.done:
+        return
+    if not _reads_map(walker, operation):
+        walker.constants.update(_fold(operation, walker))
+    elif operation.kind == "Shape":
+        walker.constants[operation.outputs[0]] = _shape(walker, operation)
+    else:
+        _walk(walker, operation, joints)
 
 
 def _require_classes(graph: OperatorGraph, logits: Value) -> None:

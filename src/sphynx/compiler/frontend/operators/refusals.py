@@ -57,10 +57,35 @@ def refuse_unknown(operations: Iterable[Operation | Call], known: Collection[str
     raise InputError(join_faults(lines), where=where, remedy=_LISTED)
 
 
+def list_unknown(operations: Iterable[Operation | Call], known: Collection[str], where: str) -> list[InputError]:
+    """One refusal for each kind of operator that is not known."""
+    unknown = [operation for operation in operations if operation.kind not in known]
+    counts = Counter(operation.kind for operation in unknown)
+    first = {operation.kind: operation for operation in reversed(unknown)}
+    return [
+        InputError(
+            f"{kind} {_cannot(kind)}",
+            where=f"{where}, {_place(count, first[kind])}",
+            remedy=_sentence(_INSTEAD.get(kind, "it is not known")),
+        )
+        for kind, count in counts.items()
+    ]
+
+
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}."
+
+
+def _cannot(kind: str) -> str:
+    return "cannot be compiled exactly" if kind in SMOOTH else "cannot be compiled"
+
+
+def _place(count: int, first: Operation | Call) -> str:
+    return first.place if count == 1 else f"{count} times, first in {first.place}"
+
+
 def _line(kind: str, count: int, first: Operation | Call) -> str:
-    what = "cannot be compiled exactly" if kind in SMOOTH else "cannot be compiled"
-    where = first.place if count == 1 else f"{count} times, first in {first.place}"
-    return f"{kind} {what} ({where}): {_INSTEAD.get(kind, 'it is not known')}"
+    return f"{kind} {_cannot(kind)} ({_place(count, first)}): {_INSTEAD.get(kind, 'it is not known')}"
 
 
 def require_one_each(inputs: int, outputs: int, where: str, remedy: str) -> None:

@@ -1,0 +1,59 @@
+"""Print what `sphynx inspect` found; `sphynx compile` prints the same of what it refuses."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from sphynx.cli.output import count, print_table, short
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sphynx.compiler.inspection import Inspection
+
+
+def print_inspection(found: Inspection, wording: Callable[[str], str]) -> None:
+    """`wording` writes the library's `parameters` as flags."""
+    rows = [["inputs", ", ".join(found.inputs)], ["outputs", ", ".join(found.outputs)]]
+    if found.image:
+        rows.append(["image (channels, height, width)", "x".join(map(str, found.image))])
+    if found.costs:
+        rows += [
+            ["ReLUs", count(found.relus)],
+            ["comparisons of max pools", count(found.comparisons)],
+            ["signed truncations", count(found.truncations)],
+            ["HE products", count(found.he_products)],
+            ["ring, guessed", f"{found.ring_bits} bits"],
+            ["prepared weights of a server", f"{short(found.weight_bytes)}B"],
+        ]
+    rows += [["note", wording(note)] for note in found.notes]
+    print_table(found.name, ["", ""], [row for row in rows if row[1]])
+    if found.blockers:
+        print_blockers(found, wording)
+    if found.costs:
+        print_table(
+            "Estimated cost of one private inference" + (", without what cannot be compiled" if found.blockers else ""),
+            ["ReLUs by", "link", ">offline s", ">online s", ">offline bytes", ">online bytes"],
+            (
+                [
+                    cost.backend,
+                    cost.link,
+                    f"{cost.offline_seconds:.1f}",
+                    f"{cost.online_seconds:.2f}",
+                    short(cost.offline_bytes),
+                    short(cost.online_bytes),
+                ]
+                for cost in found.costs
+            ),
+            note=f"both parties on {found.machine}; sphynx estimate tells more of a compiled network",
+        )
+
+
+def print_blockers(found: Inspection, wording: Callable[[str], str]) -> None:
+    print_table(
+        f"What keeps {found.name} from being compiled",
+        ["what", "where", "what to do"],
+        ([wording(one.what), one.where, wording(one.remedy)] for one in found.blockers),
+    )
+    sys.stdout.flush()
