@@ -13,6 +13,6 @@ def test_its_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsy
     monkeypatch.chdir(tmp_path)
     (example,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(), flags=re.DOTALL)
     exec(compile(example, str(PAGE), "exec"), {})
-    assert capsys.readouterr().out == "() 512\n"
+    assert capsys.readouterr().out == "() 128\n"
     assert (tmp_path / "compiled/mine/program.json").is_file()
     assert PAGE.read_text().index("sphynx inspect") < PAGE.read_text().index("sphynx compile")
