@@ -138,7 +138,7 @@ def run(folder: Path, inferences: int, kills: int, seed: int = 0) -> dict[str, A
         "why": dict(reasons.most_common(8)),
         "wrong": done["wrong"],
         "bundles_twice": len(used_twice(folder / "audit")),
-        "strikes": len((folder / "server" / FILE).read_text().splitlines()),
+        "strikes": sum(map(bool, (folder / "server" / FILE).read_text().splitlines())),
     }
 
 

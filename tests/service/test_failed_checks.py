@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import errno
 import os
+import resource
 import shutil
 import signal
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Event
 
@@ -14,7 +17,7 @@ import pytest
 
 from sphynx.errors import DiskError, InputError, PeerGaveUpError, RefusedError
 from sphynx.service import keys
-from sphynx.service.strikes import FILE, Strikes
+from sphynx.service.strikes import FILE, ROOM_BYTES, Strikes
 from tests.protocol.flipping_receiver import FlippingReceiver, flipping
 from tests.service.authority import make_authority
 from tests.service.scene import Scene
@@ -159,6 +162,45 @@ def test_no_verdict_is_found_while_a_strike_cannot_be_written(tmp_path: Path, mo
             pass
     with strikes.judging("bob", known=0):
         assert Strikes(tmp_path / "strikes").count("alice") >= 1
+
+
+@contextmanager
+def on_a_full_disk(size_bytes: int) -> Iterator[None]:
+    """Let no file grow beyond a size."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size_bytes, hard))
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        signal.signal(signal.SIGXFSZ, ignored)
+
+
+def test_a_verdict_needs_room_for_a_strike(tmp_path: Path) -> None:
+    """On a full disk each process would count strikes for itself: no verdict is found there."""
+    path = tmp_path / "strikes"
+    one, other = (Strikes(path) for _ in range(2))
+    one.add("alice", "why")
+    before = path.read_bytes()
+    with on_a_full_disk(len(before)):
+        for server in (one, other):
+            with pytest.raises(RefusedError, match="cannot be read or written"), server.judging("alice", known=1):
+                pytest.fail("a verdict is found")
+    assert path.read_bytes() == before
+    with one.judging("alice", known=1), on_a_full_disk(path.stat().st_size):
+        assert one.add("alice", "why") == 2
+    assert path.read_bytes().count(b"\n") == 2 and other.count("alice") == 2
+
+
+def test_room_that_a_killed_server_kept_is_given_back(tmp_path: Path) -> None:
+    path = tmp_path / "strikes"
+    strikes = Strikes(path)
+    for left in (b"", b'{"client": "alice"}\n', b'{"client": "alice"}\n{"client": "bo'):
+        path.write_bytes(left + b"\n" * ROOM_BYTES)
+        with strikes.judging("bob", known=0):
+            assert strikes.count("alice") == left.count(b"alice")
+        assert strikes.count("alice") == left.count(b"alice") and path.stat().st_size <= len(left) + 1
 
 
 def test_a_line_that_was_cut_short_is_none_and_spoils_no_other(tmp_path: Path) -> None:

@@ -7,7 +7,9 @@ servers; who deletes a client's lines takes it back.
 
 Verdicts that could tell a client something about the weights are found inside `judging`, one at a time in all processes
 that share the file. A connection knows how many strikes its client had when it began; if there are more, a verdict is
-void, whatever it would be. However many connections a client has, it sees three failures and not one more.
+void, whatever it would be. However many connections a client has, it sees three failures and not one more. Room for a
+line is taken in the file before a verdict is found, and given back: on a full disk, where processes could not tell one
+another of a strike, nobody is judged. The room is line ends, which a crash may leave there.
 
 A line that a crash cut short is none: nobody has seen anything then. A list that cannot be read closes out everybody.
 """
@@ -28,6 +30,7 @@ from sphynx.errors import DiskError, InputError, RefusedError
 
 FILE = "strikes.jsonl"
 MOST = 3
+ROOM_BYTES = 4096  # more than a line has
 
 
 class Strikes:
@@ -100,6 +103,7 @@ class Strikes:
                 with self._adding:
                     if self._unwritten:  # a strike that other processes do not know of yet, or a restart would forget
                         self._write(file)
+                locked.enter_context(self._room_in(file))
             except OSError:
                 raise _unreadable() from None
             self.check(client, known)
@@ -112,7 +116,7 @@ class Strikes:
         if held is not None:
             yield held
             return
-        with FileIO(os.open(self._path, os.O_RDWR | os.O_APPEND), "r+") as file:  # not created again
+        with FileIO(os.open(self._path, os.O_RDWR), "r+") as file:  # not created again
             fcntl.flock(file, fcntl.LOCK_EX)
             self._of_thread.file = file
             try:
@@ -120,14 +124,40 @@ class Strikes:
             finally:
                 self._of_thread.file = None
 
+    @contextmanager
+    def _room_in(self, file: FileIO) -> Iterator[None]:
+        """Keep room for a line behind the last one; a thread that has it already keeps it."""
+        if getattr(self._of_thread, "has_room", False):
+            yield
+            return
+        end = _end_of_lines(file)
+        try:
+            _put(file, end, b"\n" * ROOM_BYTES)
+            self._of_thread.has_room = True
+            yield
+        finally:
+            self._of_thread.has_room = False
+            file.truncate(_end_of_lines(file))
+
     def _write(self, file: FileIO) -> None:
-        size_bytes = file.seek(0, os.SEEK_END)
-        whole = size_bytes == 0 or os.pread(file.fileno(), 1, size_bytes - 1) == b"\n"
-        added = ("" if whole else "\n") + "".join(line + "\n" for line in self._unwritten)
-        if file.write(added.encode()) != len(added):
-            raise OSError(0, "it was cut short")
+        end = _end_of_lines(file)
+        whole = end == 0 or os.pread(file.fileno(), 1, end - 1) == b"\n"
+        _put(file, end, (("" if whole else "\n") + "".join(line + "\n" for line in self._unwritten)).encode())
         os.fsync(file.fileno())
         self._unwritten.clear()
+
+
+def _end_of_lines(file: FileIO) -> int:
+    """Find where the next line goes: in place of line ends that stand for none."""
+    size_bytes = file.seek(0, os.SEEK_END)
+    tail = os.pread(file.fileno(), ROOM_BYTES + 1, max(0, size_bytes - ROOM_BYTES - 1))
+    spare = len(tail) - len(tail.rstrip(b"\n"))
+    return size_bytes - spare + (0 < spare < size_bytes)
+
+
+def _put(file: FileIO, at: int, added: bytes) -> None:
+    if os.pwrite(file.fileno(), added, at) != len(added):
+        raise OSError(0, "it was cut short")
 
 
 def _unreadable() -> RefusedError:
