@@ -5,23 +5,14 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "crypto/blake2_order.h"
+
 namespace sphynx {
 namespace {
 
 constexpr std::uint64_t initial[8] = {0x6a09e667f3bcc908, 0xbb67ae8584caa73b, 0x3c6ef372fe94f82b,
                                       0xa54ff53a5f1d36f1, 0x510e527fade682d1, 0x9b05688c2b3e6c1f,
                                       0x1f83d9abfb41bd6b, 0x5be0cd19137e2179};
-
-constexpr std::uint8_t word_of[10][16] = {{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15},
-                                          {14, 10, 4, 8, 9, 15, 13, 6, 1, 12, 0, 2, 11, 7, 5, 3},
-                                          {11, 8, 12, 0, 5, 2, 15, 13, 10, 14, 3, 6, 7, 1, 9, 4},
-                                          {7, 9, 3, 1, 13, 12, 11, 14, 2, 6, 5, 10, 4, 0, 15, 8},
-                                          {9, 0, 5, 7, 2, 4, 10, 15, 14, 1, 11, 12, 6, 8, 3, 13},
-                                          {2, 12, 6, 10, 0, 11, 8, 3, 4, 13, 7, 5, 15, 14, 1, 9},
-                                          {12, 5, 1, 15, 14, 13, 4, 10, 0, 7, 6, 3, 9, 2, 8, 11},
-                                          {13, 11, 7, 14, 12, 1, 3, 9, 5, 0, 15, 4, 8, 6, 2, 10},
-                                          {6, 15, 14, 9, 11, 3, 0, 8, 12, 2, 13, 7, 1, 4, 10, 5},
-                                          {10, 2, 8, 4, 7, 6, 1, 5, 15, 11, 9, 14, 3, 12, 13, 0}};
 
 [[gnu::always_inline]] inline void mix(std::uint64_t* v, int a, int b, int c, int d, std::uint64_t x,
                                        std::uint64_t y) {
@@ -87,7 +78,7 @@ void Blake2b::compress(const std::uint8_t* block, bool is_last) {
     if (is_last) v[14] = ~v[14];
 #pragma GCC unroll 12
     for (int round = 0; round < 12; ++round) {
-        const std::uint8_t* s = word_of[round % 10];
+        const std::uint8_t* s = blake2_word_of[round % 10];
         mix(v, 0, 4, 8, 12, words[s[0]], words[s[1]]);
         mix(v, 1, 5, 9, 13, words[s[2]], words[s[3]]);
         mix(v, 2, 6, 10, 14, words[s[4]], words[s[5]]);

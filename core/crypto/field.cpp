@@ -30,22 +30,23 @@ std::uint64_t low_product(std::uint64_t a, std::uint64_t b) {
 struct PortableField {
     struct Factor {
         Factor() = default;
-        explicit Factor(Block factor) : lo(factor.lo), hi(factor.hi) {}
-        std::uint64_t lo = 0, hi = 0;
+        explicit Factor(Block factor) : own(factor), both(factor.lo ^ factor.hi) {}
+        Block own = {};
+        std::uint64_t both = 0;
     };
     struct Sum {
-        std::uint64_t w[4] = {};
-        void add_at(int place, std::uint64_t a, std::uint64_t b) {
-            w[place] ^= low_product(a, b);
-            w[place + 1] ^= reversed(low_product(reversed(a), reversed(b))) >> 1;
+        explicit Sum(const OpenSum& open) : own(open) {}
+        static void add_product(Block& sum, std::uint64_t a, std::uint64_t b) {
+            sum.lo ^= low_product(a, b);
+            sum.hi ^= reversed(low_product(reversed(a), reversed(b))) >> 1;
         }
         void add(const Block* row, const Factor& factor) {
-            add_at(0, row->lo, factor.lo);
-            add_at(1, row->lo, factor.hi);
-            add_at(1, row->hi, factor.lo);
-            add_at(2, row->hi, factor.hi);
+            add_product(own.low, row->lo, factor.own.lo);
+            add_product(own.high, row->hi, factor.own.hi);
+            add_product(own.middle, row->lo ^ row->hi, factor.both);
         }
-        std::array<std::uint64_t, 4> words() const { return {w[0], w[1], w[2], w[3]}; }
+        void store(OpenSum& open) const { open = own; }
+        OpenSum own;
     };
 };
 
@@ -66,15 +67,25 @@ const FieldKernels& portable_field() {
     return table;
 }
 
+// x^128 = x^7 + x^2 + x + 1: the two high words go down one after the other.
+Block OpenSum::reduced() const {
+    const Block between = low ^ high ^ middle;
+    const std::uint64_t w1 = low.hi ^ between.lo, w2 = high.lo ^ between.hi, w3 = high.hi;
+    const auto down = [](std::uint64_t a) { return a ^ a << 1 ^ a << 2 ^ a << 7; };
+    const auto over = [](std::uint64_t a) { return a >> 63 ^ a >> 62 ^ a >> 57; };
+    const std::uint64_t second = w2 ^ over(w3);
+    return {low.lo ^ down(second), w1 ^ down(w3) ^ over(second)};
+}
+
 void fold_rows(const Block* rows, std::size_t row_count, std::size_t columns, const Block* factors,
-               Block* sums) {
+               OpenSum* sums) {
     field_kernels().fold(rows, row_count, columns, factors, sums);
 }
 
 Block field_product(Block a, Block b) {
-    Block product = {};
+    OpenSum product;
     fold_rows(&a, 1, 1, &b, &product);
-    return product;
+    return product.reduced();
 }
 
 Block field_power(Block base, std::uint64_t exponent) {

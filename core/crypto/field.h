@@ -11,11 +11,23 @@ namespace sphynx {
 Block field_product(Block a, Block b);
 Block field_power(Block base, std::uint64_t exponent);  // the exponent is public
 
+// A sum of products that is not reduced yet, by Karatsuba's three: of the low words, of the high words, and of the sums
+// of both. Such sums add up word by word.
+struct OpenSum {
+    Block low = {}, high = {}, middle = {};
+
+    Block reduced() const;
+    OpenSum& operator^=(const OpenSum& other) {
+        low ^= other.low, high ^= other.high, middle ^= other.middle;
+        return *this;
+    }
+};
+
 constexpr std::size_t most_folded_columns = 8;
 
 // sums[b] ^= sum over j of rows[b * columns + j] * factors[j], for columns <= most_folded_columns.
 void fold_rows(const Block* rows, std::size_t row_count, std::size_t columns, const Block* factors,
-               Block* sums);
+               OpenSum* sums);
 
 // Which path calls take now: "pmull", "pclmul" or "portable".
 const char* field_path_name();

@@ -1,4 +1,4 @@
-// PCLMULQDQ: four for each product, no reduction in between.
+// PCLMULQDQ: three for each product.
 #if defined(__x86_64__)
 #include <immintrin.h>
 
@@ -8,27 +8,36 @@ namespace sphynx {
 namespace {
 
 struct PclmulField {
+    static __m128i load(const Block& block) {
+        return _mm_loadu_si128(reinterpret_cast<const __m128i*>(&block));
+    }
+    static void store(Block& block, __m128i value) {
+        _mm_storeu_si128(reinterpret_cast<__m128i*>(&block), value);
+    }
+
     struct Factor {
         Factor() = default;
-        explicit Factor(Block factor) : own(_mm_loadu_si128(reinterpret_cast<const __m128i*>(&factor))) {}
-        __m128i own;
+        explicit Factor(Block factor)
+            : own(load(factor)), both(_mm_cvtsi64_si128(static_cast<long long>(factor.lo ^ factor.hi))) {}
+        __m128i own, both;
     };
     struct Sum {
-        __m128i low = _mm_setzero_si128(), middle = low, high = low;
+        explicit Sum(const OpenSum& open)
+            : low(load(open.low)), high(load(open.high)), middle(load(open.middle)) {}
         [[gnu::always_inline]] void add(const Block* row, const Factor& factor) {
-            const __m128i a = _mm_loadu_si128(reinterpret_cast<const __m128i*>(row));
+            const __m128i a = load(*row);
+            // The high word comes from memory: the unit that shuffles is the one that multiplies.
+            const __m128i upper = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(&row->hi));
             low = _mm_xor_si128(low, _mm_clmulepi64_si128(a, factor.own, 0x00));
             high = _mm_xor_si128(high, _mm_clmulepi64_si128(a, factor.own, 0x11));
-            middle = _mm_xor_si128(middle, _mm_xor_si128(_mm_clmulepi64_si128(a, factor.own, 0x01),
-                                                         _mm_clmulepi64_si128(a, factor.own, 0x10)));
+            middle = _mm_xor_si128(middle, _mm_clmulepi64_si128(_mm_xor_si128(a, upper), factor.both, 0x00));
         }
-        std::array<std::uint64_t, 4> words() const {
-            alignas(16) std::uint64_t l[2], m[2], h[2];
-            _mm_store_si128(reinterpret_cast<__m128i*>(l), low);
-            _mm_store_si128(reinterpret_cast<__m128i*>(m), middle);
-            _mm_store_si128(reinterpret_cast<__m128i*>(h), high);
-            return {l[0], l[1] ^ m[0], h[0] ^ m[1], h[1]};
+        void store(OpenSum& open) const {
+            PclmulField::store(open.low, low);
+            PclmulField::store(open.high, high);
+            PclmulField::store(open.middle, middle);
         }
+        __m128i low, high, middle;
     };
 };
 

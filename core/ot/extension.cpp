@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "bits/transpose.h"
+#include "crypto/blake2sp.h"
 #include "crypto/hash.h"
 #include "crypto/kernels.h"
 #include "crypto/prg.h"
@@ -146,7 +147,10 @@ Block LeafStreams::challenge(std::size_t count, bool random_choices, const Block
     hash.update(extensions);
     hash.update(count);
     hash.update(random_choices);
-    hash.update(message, blocks * sizeof(Block));
+    // The message is public and long: by a hash that takes it eight blocks at a time.
+    std::uint8_t of_message[blake2sp_bytes];
+    blake2sp(message, blocks * sizeof(Block), of_message);
+    hash.update(of_message, sizeof of_message);
     Block alpha;
     hash.finish(&alpha);
     return alpha;
@@ -241,8 +245,8 @@ void OtReceiver::extend(std::size_t count, std::uint64_t* choices, bool random_c
                   zeroise(rows, sizeof rows);
               });
     if (checked) {
-        message[sent_blocks] = total.of_choices;
-        std::copy_n(digest_of(total.of_rows).words, 2, message + sent_blocks + 1);
+        message[sent_blocks] = total.of_choices();
+        std::copy_n(total.digest_of_rows(nullptr).words, 2, message + sent_blocks + 1);
     }
     if (random_choices) {
         // Bits past the last OT stay zero, as in every plane.
@@ -331,8 +335,10 @@ bool OtSender::extend(std::size_t count, bool random_choices, const Block* messa
     ++streams_.extensions;
     if (!checked) return true;
     const Block* const sent = message + sent_blocks;
-    for (std::size_t b = 0; b < check_rows; ++b) total.of_rows[b] ^= mask_of(delta_.bit(b)) & sent[0];
-    has_refused_ = public_value(difference(digest_of(total.of_rows), {{sent[1], sent[2]}})) != 0;
+    Block corrections[check_rows];
+    for (std::size_t b = 0; b < check_rows; ++b) corrections[b] = mask_of(delta_.bit(b)) & sent[0];
+    has_refused_ = public_value(difference(total.digest_of_rows(corrections), {{sent[1], sent[2]}})) != 0;
+    zeroise(corrections, sizeof corrections);
     if (has_refused_) zeroise(q, count * sizeof(Block));
     return !has_refused_;
 }

@@ -11,21 +11,26 @@ void RowHashes::add(const Block* rows, const Block* r, std::size_t columns) {
         factors[j] = column_ == last_ ? Block{1, 0} : factor_;
         factor_ = field_product(factor_, alpha_);
     }
-    fold_rows(rows, check_rows, columns, factors, of_rows);
-    if (r != nullptr) fold_rows(r, 1, columns, factors, &of_choices);
+    fold_rows(rows, check_rows, columns, factors, of_rows_);
+    if (r != nullptr) fold_rows(r, 1, columns, factors, &of_choices_);
 }
 
 RowHashes& RowHashes::operator^=(const RowHashes& other) {
-    of_choices ^= other.of_choices;
-    for (std::size_t b = 0; b < check_rows; ++b) of_rows[b] ^= other.of_rows[b];
+    of_choices_ ^= other.of_choices_;
+    for (std::size_t b = 0; b < check_rows; ++b) of_rows_[b] ^= other.of_rows_[b];
     return *this;
 }
 
-Digest digest_of(const Block (&row_hashes)[check_rows]) {
+Digest RowHashes::digest_of_rows(const Block* corrections) const {
+    Block hashes[check_rows];
+    for (std::size_t b = 0; b < check_rows; ++b) {
+        hashes[b] = of_rows_[b].reduced() ^ (corrections ? corrections[b] : Block{});
+    }
     Digest digest;
     Blake2b hash(sizeof digest, "sphynx OT rows");
-    hash.update(row_hashes, sizeof row_hashes);
+    hash.update(hashes, sizeof hashes);
     hash.finish(&digest);
+    zeroise(hashes, sizeof hashes);
     return digest;
 }
 

@@ -4,7 +4,7 @@
 // The rows of the extension are v_0 .. v_127 and r at the receiver, w_b = v_b xor delta_b r at the sender, each c + 1
 // blocks long: c of OTs, whatever padding included, and one of random choices that serves nothing else. With
 //
-//   alpha      BLAKE2b of all that was said in the session, the extension's number and kind, and its whole message
+//   alpha      BLAKE2b of all that was said in the session, the extension's number and kind, and BLAKE2sp of its message
 //   h(row)     last block + sum over i < c of block_i alpha^(i+1) in GF(2^128)
 //
 // the receiver sends h(r), uniform by the last block, and a BLAKE2b of h(v_0) .. h(v_127). The sender compares it with
@@ -31,14 +31,14 @@ class RowHashes {
 
     ~RowHashes() { zeroise(this, sizeof *this); }
 
-    Block of_choices = {};
-    Block of_rows[check_rows] = {};
+    Block of_choices() const { return of_choices_.reduced(); }
+    // A digest of the rows' hashes, row b's xor `corrections[b]`, if there are any.
+    Digest digest_of_rows(const Block* corrections) const;
 
   private:
+    OpenSum of_choices_, of_rows_[check_rows];
     Block alpha_, factor_;  // factor_: of the next column
     std::size_t column_, last_;
 };
-
-Digest digest_of(const Block (&row_hashes)[check_rows]);
 
 }  // namespace sphynx

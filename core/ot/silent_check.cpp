@@ -22,8 +22,10 @@ Block LeafPolynomial::of_tree(const Block* leaves) const {
     const std::size_t size = std::size_t{1} << depth_, columns = std::min(step, size);
     Block sum = {};
     for (std::size_t x = 0; x < size; x += columns) {
-        sum = field_product(sum, next_step_);
-        fold_rows(leaves + x, 1, columns, factors_, &sum);
+        OpenSum next;
+        fold_rows(&sum, 1, 1, &next_step_, &next);
+        fold_rows(leaves + x, 1, columns, factors_, &next);
+        sum = next.reduced();
     }
     return sum;
 }

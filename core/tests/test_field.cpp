@@ -41,14 +41,20 @@ void check_products() {
 
     for (const std::size_t columns : {1, 3, 8}) {
         constexpr std::size_t row_count = 5;
-        std::vector<Block> rows(row_count * columns), factors(columns), sums(row_count), expected;
-        for (auto* blocks : {&rows, &factors, &sums}) prg.fill_blocks(blocks->data(), blocks->size());
-        expected = sums;
+        std::vector<Block> rows(row_count * columns), factors(columns), expected(row_count);
+        std::vector<OpenSum> sums(row_count), twice(row_count);
+        for (auto* blocks : {&rows, &factors}) prg.fill_blocks(blocks->data(), blocks->size());
         for (std::size_t i = 0; i < rows.size(); ++i) {
             expected[i / columns] ^= slow_product(rows[i], factors[i % columns]);
         }
         fold_rows(rows.data(), row_count, columns, factors.data(), sums.data());
-        CHECK(sums == expected);
+        for (int i = 0; i < 2; ++i) fold_rows(rows.data(), row_count, columns, factors.data(), twice.data());
+        for (std::size_t b = 0; b < row_count; ++b) {
+            CHECK(sums[b].reduced() == expected[b]);
+            CHECK(twice[b].reduced() == Block{});
+            twice[b] ^= sums[b];
+            CHECK(twice[b].reduced() == expected[b]);
+        }
     }
 }
 
