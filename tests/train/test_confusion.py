@@ -35,7 +35,7 @@ def test_an_evaluation_tells_every_answer() -> None:
     opened = data()
     images: ImageSet = opened.test
     confusion = Confusion(images.class_names)
-    result = evaluate(Brightest(), images, opened.mean, opened.std, seen=confusion.add)
+    result = evaluate(Brightest(), images, opened.mean, opened.std, seen=confusion.see)
     classes = {one.name: one for one in confusion.classes()}
     assert classes["right"].accuracy == 0.0 and classes["right"].taken_for in ("left", "middle")
     assert classes["left"].accuracy == classes["middle"].accuracy == 1.0

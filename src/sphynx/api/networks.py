@@ -37,12 +37,11 @@ def evaluate_network(
     *,
     split: Split = "test",
     device: str | torch.device = "auto",
-    seen: Callable[[Tensor, Tensor], None] = lambda _answers, _labels: None,
+    seen: Callable[[Tensor, Tensor], None] = lambda _logits, _labels: None,
 ) -> Evaluation:
     """Accuracy in fp32 on the data that the network was trained on, or on others of the same classes, in any order.
 
-    `seen` is called for every batch with the classes that were answered, and those that are right, both in the
-    network's order.
+    `seen` is called for every batch with its logits and its labels, both in the network's order of classes.
 
         >>> 0 < sphynx.evaluate_network("runs/digits").accuracy <= 1
         True

@@ -23,11 +23,14 @@ from sphynx.network.trained import TrainedNetwork
 from sphynx.program.backends import BACKENDS, Backend
 from sphynx.program.interpret import interpret
 from sphynx.report.page import known_summary
+from sphynx.report.score_figures import score_charts
 from sphynx.report.sources import Sources
 from sphynx.report.summary import Asked, Cost, Judged, NetworkSummary, measured_cost, rows_of
 from sphynx.report.tables import picture_url
 from sphynx.space.artifact import CARD, MODEL, PROGRAM, kind_of
 from sphynx.train.confusion import Confusion
+from sphynx.train.evaluate import Answers
+from sphynx.train.scores import score
 from sphynx.zoo.shipped import model_path
 
 LINK = "lan"  # that a cost is estimated for where none was measured
@@ -126,22 +129,34 @@ def _with_classes(
 ) -> NetworkSummary:
     ours = trained.class_names if trained is not None else program.class_names if program is not None else ()
     names = ordered_as(data.train, ours, where=data.name).class_names
-    confusion = Confusion(names)
+    confusion, answers = Confusion(names), Answers()
+    groups = None
     if trained is not None:
         tell(f"evaluating on {len(data.test):,} test images")
-        evaluate_network(trained, data, seen=confusion.add)
+        evaluate_network(trained, data, seen=answers.add)
+        groups = data.test.groups
     elif program is not None:
         images = ordered_as(data.test.sample(INTEGER_IMAGES), ours, where=data.name)
         tell(f"evaluating the integers on {len(images):,} test images")
         for start in range(0, len(images), INTEGER_BATCH):
             batch = slice(start, start + INTEGER_BATCH)
-            logits = program.infer(images.images[batch].numpy())
-            confusion.add(torch.from_numpy(logits).argmax(1), images.labels[batch])
+            answers.add(torch.from_numpy(program.infer(images.images[batch].numpy())), images.labels[batch])
+        groups = images.groups
+    logits, labels = answers.arrays
+    confusion.add(torch.from_numpy(logits.argmax(1)), torch.from_numpy(labels))
     counts = confusion.counts
+    scores = score(logits, labels, names, None if groups is None else groups.numpy())
     if known.judged is None:
         right, total = sum(row[label] for label, row in enumerate(counts)), sum(map(sum, counts))
         known = replace(known, judged=Judged(right / total, total, "the integer program"))
-    return replace(known, class_names=names, classes=tuple(confusion.classes()), confusion=counts)
+    return replace(
+        known,
+        class_names=names,
+        classes=tuple(confusion.classes()),
+        confusion=counts,
+        scores=scores,
+        score_charts=score_charts(scores, logits, labels) if scores.classes else (),
+    )
 
 
 def _with_cost(known: NetworkSummary, program: Compiled, sources: Sources, tell: Tell) -> NetworkSummary:

@@ -24,14 +24,21 @@ class Answers:
     found: list[tuple[Path, Prediction]] = field(default_factory=list)  # of the first readable ones
     bundles_ready: int | None = None  # None: not known, since it did not come to the end
 
-    def print(self, top: int, *, as_json: bool, why_not_all: SphynxError) -> None:
+    def print(self, top: int, *, unsure_below: float, as_json: bool, why_not_all: SphynxError) -> None:
         """`why_not_all` is the reason for readable ones without an answer."""
         unanswered = self.readable[len(self.found) :]
         if as_json:
             failed = [*self.unreadable.items(), *((path, why_not_all) for path in unanswered)]
             print_json(
                 {
-                    "predictions": [{"image": str(path), **seen.to_json(top)} for path, seen in self.found],
+                    "predictions": [
+                        {
+                            "image": str(path),
+                            **seen.to_json(top),
+                            **({"sure": seen.is_sure(unsure_below)} if unsure_below else {}),
+                        }
+                        for path, seen in self.found
+                    ],
                     "failed": [
                         {"image": str(path), "error": error.what, "remedy": error.remedy} for path, error in failed
                     ],
@@ -39,7 +46,7 @@ class Answers:
                 }
             )
         else:
-            _print_tables(self.found, top)
+            _print_tables(self.found, top, unsure_below)
         if unanswered:
             total = len(self.readable)
             typer.echo(f"{count(len(self.found))} of {count(total)} images were answered before the failure", err=True)
@@ -53,7 +60,14 @@ class Answers:
             typer.echo(f"error: {error if error.where else f'{path}: {error}'}\n  remedy: {error.remedy}", err=True)
 
 
-def _print_tables(found: list[tuple[Path, Prediction]], top: int) -> None:
+def _shown(seen: Prediction, top: int, unsure_below: float) -> list[tuple[str, float]]:
+    labels = list(zip(seen.labels, seen.probabilities, strict=True))[:top]
+    if seen.is_sure(unsure_below):
+        return labels
+    return [(f"not sure: {labels[0][0]}", labels[0][1]), *labels[1:]]
+
+
+def _print_tables(found: list[tuple[Path, Prediction]], top: int, unsure_below: float) -> None:
     if not found:
         return
     print_table(
@@ -62,7 +76,7 @@ def _print_tables(found: list[tuple[Path, Prediction]], top: int) -> None:
         (
             [str(path) if rank == 0 else "", label, f"{probability:.2%}"]
             for path, seen in found
-            for rank, (label, probability) in enumerate(list(zip(seen.labels, seen.probabilities, strict=True))[:top])
+            for rank, (label, probability) in enumerate(_shown(seen, top, unsure_below))
         ),
     )
     print_table(

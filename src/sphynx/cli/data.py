@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from sphynx.cli.group import VerbGroup
-from sphynx.cli.options import DataSize, Json, SkipBad, SplitOption, say_left_out, voice_for
+from sphynx.cli.options import DataSize, GroupsOption, Json, SkipBad, SplitOption, parse_bytes, say_left_out, voice_for
 from sphynx.cli.output import count, print_json, print_table
 from sphynx.cli.output_files import out_file
 from sphynx.errors import InputError
@@ -70,6 +70,7 @@ def show(
         bool, typer.Option("--stream", help="Leave the images in the folder and read a sample only (ImageNet).")
     ] = False,
     skip_bad: SkipBad = False,
+    groups: GroupsOption = None,
     as_json: Json = False,
 ) -> None:
     """Open a data set, check every image (with --stream: a sample), and describe it.
@@ -90,7 +91,7 @@ def show(
 
     from sphynx.data.open import open_any
 
-    opened = open_any(data, image_size=image_size, stream=stream, skip_bad=skip_bad)
+    opened = open_any(data, image_size=image_size, stream=stream, skip_bad=skip_bad, groups=groups)
     counts = [
         torch.bincount(images.labels, minlength=opened.classes).tolist() for images in (opened.train, opened.test)
     ]
@@ -106,14 +107,17 @@ def show(
             "other_folders": list(left_out.folders),
         }
         described = {"mean": opened.mean, "std": opened.std, "class_counts": per_class}
-        print_json({**opened.identity(), **described, "left_out": not_used})
+        grouped = {} if opened.train.groups is None else {"shared_groups": opened.shared_groups}
+        print_json({**opened.identity(), **described, **grouped, "left_out": not_used})
         return
+    groups_of = [images.groups for images in (opened.train, opened.test)]
+    with_groups = [] if groups is None else [[count(0 if own is None else len(own.unique()))] for own in groups_of]
     print_table(
         f"{opened.name}: {'x'.join(map(str, opened.train.shape))} images, {opened.classes} classes",
-        ["split", ">images", ">fewest of a class", ">most of a class"],
+        ["split", ">images", ">fewest of a class", ">most of a class", *([">groups"] if with_groups else [])],
         (
-            [split, count(sum(numbers)), count(min(numbers)), count(max(numbers))]
-            for split, numbers in zip(("train", "test"), counts, strict=True)
+            [split, count(sum(numbers)), count(min(numbers)), count(max(numbers)), *grouped]
+            for split, numbers, grouped in zip(("train", "test"), counts, with_groups or [[], []], strict=True)
         ),
         note=f"mean {_numbers(opened.mean)}, std {_numbers(opened.std)}; first classes: "
         + ", ".join(opened.train.class_names[:8]),
@@ -156,3 +160,33 @@ def sample(
 
 def _numbers(values: tuple[float, ...]) -> str:
     return " ".join(f"{value:.4f}" for value in values)
+
+
+@app.command("pack")
+def pack(
+    images: Annotated[str, typer.Argument(metavar="DATA", help="A folder of images, or other data.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="A new folder for the parts.")],
+    image_size: DataSize = None,
+    skip_bad: SkipBad = False,
+    groups: GroupsOption = None,
+    part_size: Annotated[str, typer.Option("--part-size", help="The most that a part may hold.")] = "60M",
+    as_json: Json = False,
+) -> None:
+    """Pack a data set into a few files of PNG images, at the size that training wants: to carry it to another machine.
+
+    The folder of parts is data like any other; it keeps classes' names and groups.
+
+    Example:
+
+      sphynx data pack xrays --image-size 128 --groups 'person\\d+|IM-\\d+' -o xrays-128
+    """
+    from sphynx.data.open import open_data
+    from sphynx.data.packed import save_packed
+
+    opened = open_data(images, image_size=image_size, skip_bad=skip_bad, groups=groups)
+    say_left_out(opened, voice_for(False, False, as_json))
+    parts = save_packed(opened, out, parse_bytes(part_size, "--part-size"))
+    if as_json:
+        print_json({"parts": [{"path": str(path), "bytes": path.stat().st_size} for path in parts]})
+        return
+    print_table(f"Packed: {out}", ["part", ">MB"], ([path.name, f"{path.stat().st_size / 1e6:.1f}"] for path in parts))

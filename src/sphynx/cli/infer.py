@@ -52,6 +52,16 @@ def infer(
         ),
     ] = 0,
     top: Annotated[int, typer.Option("--top", min=1, help="How many labels to print.")] = 5,
+    unsure_below: Annotated[
+        float,
+        typer.Option(
+            "--unsure-below",
+            min=0,
+            max=1,
+            help="Call an answer not sure whose probability is lower, such as 0.8; `sphynx eval --per-class` says how "
+            "many answers that leaves.",
+        ),
+    ] = 0.0,
     as_json: Json = False,
     *,
     settings: ClientSettings,
@@ -91,7 +101,9 @@ def infer(
     with _interrupted_by_sigterm(), contextlib.ExitStack() as printing:
         try:
             with client_of() as client:
-                printing.callback(lambda: answers.print(top, as_json=as_json, why_not_all=failure))
+                printing.callback(
+                    lambda: answers.print(top, unsure_below=unsure_below, as_json=as_json, why_not_all=failure)
+                )
                 pictures = _read(client, files, answers)
                 with Asking(client, pictures, prepare) as asking:
                     for answer in asking.answers():

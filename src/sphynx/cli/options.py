@@ -67,6 +67,11 @@ KnownData = Annotated[
 SkipBad = Annotated[
     bool, typer.Option("--skip-bad", help="Leave out image files that cannot be read; they are listed.")
 ]
+GROUPS = (
+    "Which images belong together, such as those of one patient, and are held out together: a regular expression for "
+    "CLASS/FILE, or a .csv file of FILE,GROUP."
+)
+GroupsOption = Annotated[str | None, typer.Option("--groups", help=GROUPS)]
 StreamOption = Annotated[bool, typer.Option("--stream", help="Read images from the folder while training (ImageNet).")]
 KnownStream = Annotated[
     bool | None,
@@ -109,12 +114,13 @@ class Images:
     data: str = field(metadata=described("digits, a name from `sphynx data ls`, or a path."))
     image_size: int | None = setting(None, "Resize the images of a folder to N x N.", least=1)
     skip_bad: bool = setting(False, "Leave out image files that cannot be read; they are listed.")
+    groups: str | None = setting(None, GROUPS)
 
     def open(self, voice: Voice) -> Data:
         """Read them; what was left out is said."""
         from sphynx.data.open import open_data
 
-        images = open_data(self.data, image_size=self.image_size, skip_bad=self.skip_bad)
+        images = open_data(self.data, image_size=self.image_size, skip_bad=self.skip_bad, groups=self.groups)
         say_left_out(images, voice)
         return images
 
@@ -165,6 +171,8 @@ def say_left_out(data: Data | StreamedData, voice: Voice) -> None:
 
     for line in data.left_out.lines():
         voice.say(line, stage="data")
+    if data.shared_groups:
+        voice.say(f"warning: {data.shared_groups:,} groups have both training and test images", stage="data")
     if untested := classes_without_images(data.test):
         voice.say(f"warning: the accuracy leaves out classes without test images: {some_of(untested)}", stage="data")
 

@@ -62,7 +62,13 @@ def train(
     settings = replace(settings, settings=values, progress=voice)
     described = read_design(design)
     check_recipe(settings)
-    data = open_any(images.data, image_size=images.image_size, stream=stream, skip_bad=images.skip_bad)
+    data = open_any(
+        images.data,
+        image_size=images.image_size,
+        stream=stream,
+        skip_bad=images.skip_bad,
+        groups=images.groups,
+    )
     if leads_here():
         say_left_out(data, voice)
     result = train_network(described, data, **vars(settings))

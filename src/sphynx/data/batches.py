@@ -1,8 +1,8 @@
 """Batches, shuffled and augmented on the training device by whole-batch tensor operations.
 
-All random numbers of an epoch (order, crops, mirrors, cutouts, mixes, strokes) are drawn at its start on the host from
-(seed, epoch) alone: the same on every device, and a position within an epoch is enough to continue it bit for bit.
-With a `period` epoch e repeats epoch e mod period, so that what was computed of its batches once can be used again.
+All random numbers of an epoch (order, crops, mirrors, cutouts, mixes, strokes, warps) are drawn at its start on the
+host from (seed, epoch) alone: the same on every device, and a position within an epoch is enough to continue it bit for
+bit. With a `period` epoch e repeats epoch e mod period, so that what was computed of its batches once is used again.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from torch.nn import functional
 from sphynx.data.images import AnyImages, ImageSet, Statistics
 from sphynx.data.mixing import Mix, draw_mixes, mixed_images, mixed_values
 from sphynx.data.trivial_augment import Strokes, draw_strokes, trivially_augmented
+from sphynx.data.warp import draw_warps, warped
 from sphynx.errors import InputError
 
 _CHUNK_PIXELS = 1 << 24  # augmented at once (5,000 images of 3x32x32): few launches, little memory
@@ -34,6 +35,14 @@ class Augmentation:
     mixup: float = 0.0  # a: a batch is mixed with itself, shifted by one, with weight Beta(a, a); 0 = none
     cutmix: float = 0.0  # the probability that a batch is mixed by a box instead
     trivial: bool = False  # one random operation of TrivialAugment on each image
+    rotate: float = 0.0  # degrees that an image is turned at most, either way
+    scale: float = 0.0  # 0.1: it is made larger or smaller by up to 10 %
+    contrast: float = 0.0  # 0.2: its contrast is raised or lowered by up to 20 %
+    brightness: float = 0.0  # 0.1: a tenth of white is added or taken away at most
+
+    @property
+    def warps(self) -> bool:
+        return max(self.rotate, self.scale, self.contrast, self.brightness) > 0
 
     @property
     def mixes(self) -> bool:
@@ -53,6 +62,7 @@ class EpochDraws:
     centres: Tensor  # int64 [n, 2]: of the cutout
     mixes: tuple[Mix, ...]  # per batch
     strokes: Strokes | None
+    warps: Tensor | None = None  # float32 [n, 4]
 
     def to(self, device: torch.device) -> EpochDraws:
         return EpochDraws(
@@ -62,19 +72,29 @@ class EpochDraws:
             self.centres.to(device),
             self.mixes,
             self.strokes,
+            None if self.warps is None else self.warps.to(device),
         )
 
 
 def draw_epoch(
-    n: int, size: tuple[int, int], batches: int, augmentation: Augmentation, seed: int, epoch: int
+    n: int,
+    size: tuple[int, int],
+    batches: int,
+    augmentation: Augmentation,
+    seed: int,
+    epoch: int,
+    balanced: NDArray[np.int64] | None = None,
 ) -> EpochDraws:
+    """`balanced`: the labels, where each class is to be drawn equally often."""
     random = np.random.default_rng([seed, epoch])
-    order = random.permutation(n)
+    order = random.permutation(n) if balanced is None else balanced_order(random, balanced)
     offsets = random.integers(0, [2 * padding(length) + 1 for length in size], size=(n, 2))
     mirrors = random.random(n) < 0.5
     centres = random.integers(0, size, size=(n, 2))
     mixes = draw_mixes(random, batches, size, augmentation.mixup, augmentation.cutmix)
     strokes = draw_strokes(random, n) if augmentation.trivial else None
+    limits = (augmentation.rotate, augmentation.scale, augmentation.contrast, augmentation.brightness)
+    warps = draw_warps(random, n, *limits) if augmentation.warps else None
     return EpochDraws(
         torch.from_numpy(order),
         torch.from_numpy(offsets),
@@ -82,7 +102,21 @@ def draw_epoch(
         torch.from_numpy(centres),
         mixes,
         strokes,
+        warps,
     )
+
+
+def balanced_order(random: np.random.Generator, labels: NDArray[np.int64]) -> NDArray[np.int64]:
+    """As many images as there are, each class as often as any other (up to one): rare ones come again and again, none a
+    second time before all others of its class came, and some of the frequent ones wait for another epoch."""
+    kinds = random.permutation(np.unique(labels))
+    order = []
+    for place, kind in enumerate(kinds):
+        own = np.flatnonzero(labels == kind)
+        wanted = len(labels) // len(kinds) + (place < len(labels) % len(kinds))
+        rounds = [random.permutation(own) for _ in range(-(-wanted // len(own)))]
+        order.append(np.concatenate(rounds)[:wanted] if rounds else own[:0])
+    return random.permutation(np.concatenate(order))
 
 
 def padding(length: int) -> int:
@@ -101,6 +135,7 @@ class BatchSettings(TypedDict, total=False):
     drop_last: bool
     shard: tuple[int, int]
     period: int
+    balanced: bool
 
 
 class EpochBatches:
@@ -122,6 +157,7 @@ class EpochBatches:
         self.seed = settings.get("seed", 0)
         self.drop_last = settings.get("drop_last", True)
         self.period = settings.get("period", 0)  # 0: every epoch has draws of its own
+        self._balanced = images.labels.cpu().numpy() if settings.get("balanced") else None
         self.epoch, self.position = 0, 0
         self.device = torch.device(settings["device"])
         self.normalise = Normalise(settings["mean"], settings["std"], self.device)
@@ -151,7 +187,7 @@ class EpochBatches:
     def current_draws(self) -> EpochDraws:
         epoch = self.epoch % self.period if self.period else self.epoch
         if self._draws is None or self._draws[0] != epoch:
-            draws = draw_epoch(self.count, self.size, len(self), self.augmentation, self.seed, epoch)
+            draws = draw_epoch(self.count, self.size, len(self), self.augmentation, self.seed, epoch, self._balanced)
             self._draws = (epoch, draws.to(self.draws_on))
         return self._draws[1]
 
@@ -177,6 +213,9 @@ class EpochBatches:
 
     def stroked(self, pixels: Tensor, draws: EpochDraws, places: NDArray[np.int64]) -> Tensor:
         return pixels if draws.strokes is None else trivially_augmented(pixels, draws.strokes[places])
+
+    def warped(self, pixels: Tensor, draws: EpochDraws, rows: Tensor) -> Tensor:
+        return pixels if draws.warps is None else warped(pixels, draws.warps[rows].to(pixels.device))
 
 
 class Batches(EpochBatches):
@@ -213,7 +252,7 @@ class Batches(EpochBatches):
             if not self.augmentation.flip:
                 mirrors = torch.zeros_like(mirrors)
             pixels = crop_and_flip(pixels, offsets, mirrors)
-        x = self.normalise(self.stroked(pixels, draws, places))
+        x = self.normalise(self.warped(self.stroked(pixels, draws, places), draws, rows))
         if self.augmentation.cutout:
             x = cut_out(x, draws.centres[rows], self.augmentation.cutout)
         return x, labels

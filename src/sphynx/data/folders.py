@@ -7,10 +7,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
+from torch import Tensor
 
 from sphynx.data.decode import decode_all
+from sphynx.data.groups import group_numbers
 from sphynx.data.image_files import NOTHING, READ, LeftOut, describe_formats, find_images
-from sphynx.data.images import Data, ImageSet, make_data
+from sphynx.data.images import Data, ImageSet, make_data, rows_of
 from sphynx.errors import InputError
 
 TRAIN_NAMES = ("train", "training")
@@ -26,15 +28,18 @@ class Listing:
     labels: tuple[int, ...]
     class_names: tuple[str, ...]
     left_out: LeftOut = NOTHING
+    groups: Tensor | None = None
 
     def decoded(self, size: int | None, skip_bad: bool = False) -> tuple[ImageSet, LeftOut]:
         found = decode_all(self.files, lambda index: str(self.files[index]), size=size, skip_bad=skip_bad)
         labels = torch.tensor([self.labels[index] for index in found.kept], dtype=torch.int64)
-        return ImageSet(found.images, labels, self.class_names), self.left_out + LeftOut(found.bad)
+        groups = rows_of(self.groups, torch.tensor(found.kept, dtype=torch.int64))
+        return ImageSet(found.images, labels, self.class_names, groups), self.left_out + LeftOut(found.bad)
 
 
-def list_classes(folder: Path, class_names: tuple[str, ...] | None = None) -> Listing:
-    """CLASS/**/*.png and the like; classes are the sorted folder names, or those of the training split."""
+def list_classes(folder: Path, class_names: tuple[str, ...] | None = None, groups: str | None = None) -> Listing:
+    """CLASS/**/*.png and the like; classes are the sorted folder names, or those of the training split. `groups` is the
+    rule by which images belong together (`data.groups`)."""
     found = tuple(sorted(path.name for path in folder.iterdir() if path.is_dir() and not path.name.startswith(".")))
     names = found if class_names is None else class_names
     strange = sorted(set(found) - set(names))
@@ -61,10 +66,11 @@ def list_classes(folder: Path, class_names: tuple[str, ...] | None = None) -> Li
         passed_over += others
         files += inside
         labels += [label] * len(inside)
-    return Listing(tuple(files), tuple(labels), names, LeftOut(formats=dict(passed_over)))
+    numbers = None if groups is None else group_numbers(groups, files, folder)
+    return Listing(tuple(files), tuple(labels), names, LeftOut(formats=dict(passed_over)), numbers)
 
 
-def list_splits(folder: Path) -> tuple[Listing, Listing] | None:
+def list_splits(folder: Path, groups: str | None = None) -> tuple[Listing, Listing] | None:
     """The train and the test listing of train/ + test/ (or val/); None where there is no train folder."""
     train = _first_folder(folder, TRAIN_NAMES)
     if train is None:
@@ -76,17 +82,19 @@ def list_splits(folder: Path) -> tuple[Listing, Listing] | None:
             where=str(folder),
             remedy="Add a test folder, or give the training folder itself to split it by a seed.",
         )
-    listing = list_classes(train)
+    listing = list_classes(train, groups=groups)
     beside = sorted(path.name for path in folder.iterdir() if path.is_dir() and path not in (train, test))
     unused = LeftOut(folders=tuple(name for name in beside if not name.startswith(".")))
-    return replace(listing, left_out=listing.left_out + unused), list_classes(test, listing.class_names)
+    return replace(listing, left_out=listing.left_out + unused), list_classes(test, listing.class_names, groups)
 
 
-def open_image_folder(folder: Path, size: int | None = None, *, skip_bad: bool = False) -> Data:
-    splits = list_splits(folder)
+def open_image_folder(
+    folder: Path, size: int | None = None, *, skip_bad: bool = False, groups: str | None = None
+) -> Data:
+    splits = list_splits(folder, groups)
     if splits is not None:
         return _open(folder.name, *splits, size, skip_bad, where=str(folder))
-    everything, left_out = list_classes(folder).decoded(size, skip_bad)
+    everything, left_out = list_classes(folder, groups=groups).decoded(size, skip_bad)
     train, test = everything.split(TEST_FRACTION, TEST_SEED)
     more = (
         f"A fifth of each class becomes the test set: give at least {round(1 / TEST_FRACTION)} images of each class, "

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".webp", ".ppm", ".pgm", ".tif", ".tiff")
-READ = "PNG, JPEG, BMP, WebP, PPM, PGM and TIFF are read"
+SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".webp", ".ppm", ".pgm", ".tif", ".tiff", ".dcm", ".dicom")
+READ = "PNG, JPEG, BMP, WebP, PPM, PGM, TIFF and DICOM are read"
 LISTED = 100  # bad files in one message; `sphynx data show --skip-bad --json` lists all
 
 

@@ -1,7 +1,8 @@
 """Labelled images in memory, and their explicit, seeded splits.
 
 Search and placement work on the two `halves` of the training images, selection on what `split` held out of them; the
-test images are touched once, at the end. Both splits are stratified by class: image folders come sorted by class.
+test images are touched once, at the end. Both splits are stratified by class: image folders come sorted by class. Where
+images have groups, such as patients (`data.groups`), they are split by whole groups.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar, Protocol
 
@@ -17,6 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from sphynx.data.groups import split_by_groups
 from sphynx.data.image_files import NOTHING, LeftOut
 from sphynx.data.source import DataSource
 from sphynx.errors import InputError, join_faults
@@ -30,8 +32,11 @@ class ImageSet:
     images: Tensor  # uint8 [n, channels, height, width]
     labels: Tensor  # int64 [n]
     class_names: tuple[str, ...]
+    groups: Tensor | None = None  # int64 [n], where it is known which images belong together
 
     def __post_init__(self) -> None:
+        if self.groups is not None and self.groups.shape != self.labels.shape:
+            raise ValueError("groups must be one per image")
         if self.images.dtype != torch.uint8 or self.images.ndim != 4:
             raise ValueError(f"images must be uint8 [n, c, h, w], not {self.images.dtype} {tuple(self.images.shape)}")
         if self.labels.dtype != torch.int64 or self.labels.shape != self.images.shape[:1]:
@@ -51,14 +56,14 @@ class ImageSet:
 
     def subset(self, indices: Tensor) -> ImageSet:
         where = indices.to(self.images.device)
-        return ImageSet(self.images[where], self.labels[where], self.class_names)
+        return ImageSet(self.images[where], self.labels[where], self.class_names, rows_of(self.groups, indices))
 
     def halves(self, seed: int) -> tuple[ImageSet, ImageSet]:
         return self.split(0.5, seed)
 
     def split(self, fraction: float, seed: int) -> tuple[ImageSet, ImageSet]:
-        """The second set holds `fraction` of each class (up to one image), the first the rest."""
-        rest, held_out = stratified(self.labels, fraction, seed)
+        """The second set holds `fraction` of each class (up to one image, or one group), the first the rest."""
+        rest, held_out = split_indices(self.labels, self.groups, fraction, seed)
         return self.subset(rest), self.subset(held_out)
 
     def sample(self, count: int, seed: int = 0) -> ImageSet:
@@ -69,12 +74,12 @@ class ImageSet:
         return self.subset(drawn)
 
     def to(self, device: torch.device | str) -> ImageSet:
-        return ImageSet(self.images.to(device), self.labels.to(device), self.class_names)
+        return replace(self, images=self.images.to(device), labels=self.labels.to(device))
 
     def digest(self) -> str:
-        """A digest of every pixel and label, in their order."""
+        """A digest of every pixel, label and group, in their order."""
         digest = hashlib.sha256(repr(tuple(self.images.shape)).encode())
-        for tensor in (self.images, self.labels):
+        for tensor in (self.images, self.labels, *(() if self.groups is None else (self.groups,))):
             digest.update(tensor.cpu().contiguous().numpy().data)
         return digest.hexdigest()
 
@@ -98,6 +103,8 @@ class AnyImages(Protocol):
     def labels(self) -> Tensor: ...
     @property
     def class_names(self) -> tuple[str, ...]: ...
+    @property
+    def groups(self) -> Tensor | None: ...
     @property
     def shape(self) -> tuple[int, int, int]: ...
     def __len__(self) -> int: ...
@@ -146,7 +153,15 @@ class DataFace:
             "image": list(self.train.shape),
             "classes": self.classes,
             "mean": [round(value, 6) for value in self.mean],
+            **({} if self.train.groups is None else {"groups": len(self.train.groups.unique())}),
         }
+
+    @property
+    def shared_groups(self) -> int:
+        """Count the groups that have both training and test images."""
+        if self.train.groups is None or self.test.groups is None:
+            return 0
+        return len(np.intersect1d(self.train.groups.cpu().numpy(), self.test.groups.cpu().numpy()))
 
     @cached_property
     def content(self) -> str:
@@ -221,8 +236,19 @@ def some_of(names: Sequence[str]) -> str:
 def _colour(images: ImageSet, other: ImageSet) -> ImageSet:
     """Grey images become colour images where those of the other split are."""
     if images.shape[0] == 1 and other.shape[0] == 3:
-        return ImageSet(images.images.expand(-1, 3, -1, -1).contiguous(), images.labels, images.class_names)
+        return replace(images, images=images.images.expand(-1, 3, -1, -1).contiguous())
     return images
+
+
+def rows_of(groups: Tensor | None, indices: Tensor) -> Tensor | None:
+    return None if groups is None else groups[indices.to(groups.device)]
+
+
+def split_indices(labels: Tensor, groups: Tensor | None, fraction: float, seed: int) -> tuple[Tensor, Tensor]:
+    """Two ascending index lists, the second of about `fraction` of each class: by whole groups where there are any."""
+    if groups is None:
+        return stratified(labels, fraction, seed)
+    return split_by_groups(labels, groups, fraction, seed)
 
 
 def held_out_count(images: int, fraction: float) -> int:

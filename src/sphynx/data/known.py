@@ -36,6 +36,7 @@ def open_known(
             image_size=image_size or source.image_size,
             stream=streamed,
             skip_bad=skip_bad or source.skip_bad,
+            groups=None if given else source.groups,
         )
     except InputError as error:
         if not given:

@@ -31,13 +31,22 @@ DIGITS_TEST_FRACTION, DIGITS_SEED = 0.2, 0
 KINDS = "a CIFAR archive, a Tiny-ImageNet folder, idx files, packed .npz parts, or a folder of class folders"
 
 
-def open_data(spec: str, *, image_size: int | None = None, skip_bad: bool = False) -> Data:
+def open_data(spec: str, *, image_size: int | None = None, skip_bad: bool = False, groups: str | None = None) -> Data:
     """`image_size` resizes the images of a folder (shorter side, then the middle square).
 
     `skip_bad` leaves out files that cannot be read; `Data.left_out` names them. Otherwise all are named in the error.
+    `groups` is the rule by which the images of a folder belong together (`data.groups`).
     """
-    source = DataSource(spec) if spec == DIGITS else source_of(spec, image_size=image_size, skip_bad=skip_bad)
-    data = replace(_open(spec, image_size, skip_bad), source=source)
+    named = source_of(spec, image_size=image_size, skip_bad=skip_bad, groups=groups)
+    source = DataSource(spec) if spec == DIGITS else named
+    data = replace(_open(spec, image_size, skip_bad, groups), source=source)
+    if groups is not None and (data.train.groups is None or is_packed_folder(Path(spec))):
+        raise InputError(
+            "its images have no file names: only those of folders are grouped, and packed parts keep the groups that "
+            "they were packed with",
+            where=spec,
+            remedy="Leave `groups` out.",
+        )
     size = data.train.shape[1:]
     if image_size is not None and size != (image_size, image_size):
         raise InputError(
@@ -48,7 +57,7 @@ def open_data(spec: str, *, image_size: int | None = None, skip_bad: bool = Fals
     return data
 
 
-def _open(spec: str, image_size: int | None, skip_bad: bool) -> Data:
+def _open(spec: str, image_size: int | None, skip_bad: bool, groups: str | None) -> Data:
     if spec == DIGITS:
         return _open_digits()
     path = Path(spec)
@@ -68,15 +77,20 @@ def _open(spec: str, image_size: int | None, skip_bad: bool) -> Data:
         if tarfile_like(path):
             return open_cifar(path)
         raise InputError("the file is not in a known format", where=spec, remedy=f"Give {KINDS}.")
-    return _open_folder(path, image_size, skip_bad)
+    return _open_folder(path, image_size, skip_bad, groups)
 
 
 def open_any(
-    spec: str, *, image_size: int | None = None, stream: bool = False, skip_bad: bool = False
+    spec: str,
+    *,
+    image_size: int | None = None,
+    stream: bool = False,
+    skip_bad: bool = False,
+    groups: str | None = None,
 ) -> Data | StreamedData:
     """`stream` leaves the images of a folder on the disk and decodes them while they are used (ImageNet)."""
     if not stream:
-        return open_data(spec, image_size=image_size, skip_bad=skip_bad)
+        return open_data(spec, image_size=image_size, skip_bad=skip_bad, groups=groups)
     if image_size is None:
         raise InputError(
             "streamed images need an image size",
@@ -85,11 +99,11 @@ def open_any(
         )
     if not Path(spec).is_dir():
         raise InputError("there is no such folder", where=spec, remedy="Only image folders can be streamed.")
-    source = source_of(spec, image_size=image_size, stream=True, skip_bad=skip_bad)
-    return replace(open_stream(Path(spec), image_size, skip_bad=skip_bad), source=source)
+    source = source_of(spec, image_size=image_size, stream=True, skip_bad=skip_bad, groups=groups)
+    return replace(open_stream(Path(spec), image_size, skip_bad=skip_bad, groups=groups), source=source)
 
 
-def _open_folder(path: Path, image_size: int | None, skip_bad: bool) -> Data:
+def _open_folder(path: Path, image_size: int | None, skip_bad: bool, groups: str | None) -> Data:
     kinds: tuple[tuple[Callable[[Path], bool], Callable[[], Data]], ...] = (
         (is_cifar_folder, lambda: open_cifar(path)),
         (is_tiny_imagenet, lambda: open_tiny_imagenet(path, image_size, skip_bad=skip_bad)),
@@ -100,7 +114,7 @@ def _open_folder(path: Path, image_size: int | None, skip_bad: bool) -> Data:
         if recognises(path):
             return opens()
     if any(child.is_dir() for child in path.iterdir()):
-        return open_image_folder(path, image_size, skip_bad=skip_bad)
+        return open_image_folder(path, image_size, skip_bad=skip_bad, groups=groups)
     loose, _ = find_images(path)
     if loose:
         raise InputError(

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 
+from sphynx.data.dicom import is_dicom, read_dicom
 from sphynx.data.image_files import READ
 from sphynx.data.picture_limits import (
     FORMATS,
@@ -22,7 +23,7 @@ from sphynx.data.picture_limits import (
     refuse_costly_pixels,
     refuse_costly_structure,
 )
-from sphynx.errors import InputError
+from sphynx.errors import InputError, MissingPartError
 
 _GREY_MODES = ("1", "L")
 _SIXTEEN_BITS = ("I;16", "I;16L", "I;16B", "I;16N")
@@ -47,6 +48,8 @@ def read_upright(file: Path | IO[bytes], name: str) -> Image.Image:
     costly."""
     try:
         with file.open("rb") if isinstance(file, Path) else nullcontext(file) as stream:
+            if is_dicom(stream):
+                return read_dicom(stream, name, read_upright)
             found = outline(stream)
             refuse_costly_structure(found, name)
             with Image.open(stream, formats=FORMATS) as opened:
@@ -56,7 +59,7 @@ def read_upright(file: Path | IO[bytes], name: str) -> Image.Image:
                 # Cameras write the sensor's rows and say in EXIF how to turn them: unturned, portraits would lie.
                 turn = _TURNS.get(opened.getexif().get(_ORIENTATION, 1))
                 picture, kind = opened if turn is None else opened.transpose(turn), opened.format
-    except InputError:
+    except (InputError, MissingPartError):
         raise
     except Exception as error:  # Pillow's readers raise many kinds on hostile bytes: all mean "not a usable image"
         why = READ if isinstance(error, UnidentifiedImageError) else f"{type(error).__name__}: {error}"

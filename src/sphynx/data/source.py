@@ -25,11 +25,21 @@ class DataSource(Record):
     image_size: int | None = None
     stream: bool = False
     skip_bad: bool = False  # leave out files that cannot be read
+    groups: str | None = None  # the rule by which images belong together
 
 
-def source_of(spec: str, *, image_size: int | None = None, stream: bool = False, skip_bad: bool = False) -> DataSource:
-    path = Path(spec)
-    return DataSource(str(path.resolve()) if path.exists() else spec, image_size, stream, skip_bad)
+def source_of(
+    spec: str,
+    *,
+    image_size: int | None = None,
+    stream: bool = False,
+    skip_bad: bool = False,
+    groups: str | None = None,
+) -> DataSource:
+    """A path, of data or of a table of groups, is kept as an absolute one."""
+    path, table = Path(spec), Path(groups or "")
+    found = str(table.resolve()) if table.is_file() else groups
+    return DataSource(str(path.resolve()) if path.exists() else spec, image_size, stream, skip_bad, found)
 
 
 def recorded_source(file: Path) -> DataSource | None:

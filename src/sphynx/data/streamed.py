@@ -24,7 +24,7 @@ from sphynx.data.batches import Augmentation, BatchSettings, EpochBatches, Norma
 from sphynx.data.decode import SKIP, find_bad, require_memory
 from sphynx.data.folders import Listing, list_splits
 from sphynx.data.image_files import NOTHING, BadFile, LeftOut, listed
-from sphynx.data.images import DataFace, ImageSet, Statistics, refuse_unusable, stratified
+from sphynx.data.images import DataFace, ImageSet, Statistics, refuse_unusable, rows_of, split_indices
 from sphynx.data.picture import cover, read_upright
 from sphynx.data.source import DataSource
 from sphynx.errors import InputError
@@ -41,6 +41,7 @@ class StreamedSet:
     labels: Tensor
     class_names: tuple[str, ...]
     size: int
+    groups: Tensor | None = None
 
     def __repr__(self) -> str:
         return f"StreamedSet({len(self):,} images of {'x'.join(map(str, self.shape))})"
@@ -54,10 +55,10 @@ class StreamedSet:
 
     def subset(self, indices: Tensor) -> StreamedSet:
         files = tuple(self.files[index] for index in indices.tolist())
-        return StreamedSet(files, self.labels[indices], self.class_names, self.size)
+        return StreamedSet(files, self.labels[indices], self.class_names, self.size, rows_of(self.groups, indices))
 
     def split(self, fraction: float, seed: int) -> tuple[StreamedSet, StreamedSet]:
-        rest, held_out = stratified(self.labels, fraction, seed)
+        rest, held_out = split_indices(self.labels, self.groups, fraction, seed)
         return self.subset(rest), self.subset(held_out)
 
     def halves(self, seed: int) -> tuple[StreamedSet, StreamedSet]:
@@ -68,6 +69,8 @@ class StreamedSet:
         names = "\0".join(f"{file.parent.name}/{file.name}" for file in self.files)
         digest = hashlib.sha256(names.encode(errors="surrogateescape"))
         digest.update(self.labels.contiguous().numpy().data)
+        if self.groups is not None:
+            digest.update(self.groups.contiguous().numpy().data)
         return digest.hexdigest()
 
     def sample(self, count: int, seed: int = 0) -> ImageSet:
@@ -92,12 +95,12 @@ class StreamedData(DataFace):
     left_out: LeftOut = NOTHING
 
 
-def open_stream(path: Path, size: int, *, skip_bad: bool = False) -> StreamedData:
+def open_stream(path: Path, size: int, *, skip_bad: bool = False, groups: str | None = None) -> StreamedData:
     """train/ and val/ (or test/) with class folders; normalised by a sample of the training images.
 
     `skip_bad` reads every file once, before the first epoch, and leaves out what cannot be read.
     """
-    splits = list_splits(path)
+    splits = list_splits(path, groups)
     if splits is None:
         raise InputError("there is no train/ folder", where=str(path), remedy="A streamed set needs train/ and val/.")
     readable = [_readable(listing) for listing in splits] if skip_bad else list(splits)
@@ -116,11 +119,13 @@ def _readable(listing: Listing) -> Listing:
         tuple(listing.labels[index] for index in kept),
         listing.class_names,
         listing.left_out + LeftOut(tuple(bad.values())),
+        rows_of(listing.groups, torch.tensor(kept, dtype=torch.int64)),
     )
 
 
 def _stream(listing: Listing, size: int) -> StreamedSet:
-    return StreamedSet(listing.files, torch.tensor(listing.labels, dtype=torch.int64), listing.class_names, size)
+    labels = torch.tensor(listing.labels, dtype=torch.int64)
+    return StreamedSet(listing.files, labels, listing.class_names, size, listing.groups)
 
 
 class StreamedBatches(EpochBatches):
@@ -145,7 +150,7 @@ class StreamedBatches(EpochBatches):
             batch = self.position
             self.advance()
             pixels = self.stroked(pixels.to(self.device, non_blocking=True), draws, self.places(batch))
-            x = self.normalise(pixels)
+            x = self.normalise(self.warped(pixels, draws, row))
             if self.augmentation.cutout:
                 x = cut_out(x, draws.centres[row].to(self.device), self.augmentation.cutout)
             yield self.mixed(x, labels.to(self.device, non_blocking=True), draws.mixes[batch])

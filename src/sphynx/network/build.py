@@ -74,9 +74,20 @@ def set_drop_path(network: AnyNetwork, probability: float) -> None:
 def with_class_order(network: AnyNetwork, numbers: Sequence[int]) -> AnyNetwork:
     """A copy whose logit i is the network's logit numbers[i]."""
     ordered = copy.deepcopy(network)
-    of_inference = (module for name, module in ordered.named_modules() if not name.startswith("auxiliary"))
-    *_, head = (module for module in of_inference if isinstance(module, nn.Linear))
     with torch.no_grad():
-        for parameter in head.parameters():
+        for parameter in _head(ordered).parameters():
             parameter.copy_(parameter[list(numbers)])
     return ordered
+
+
+def divide_logits(network: AnyNetwork, temperature: float) -> None:
+    """Divide the head's weights, and with them the logits."""
+    with torch.no_grad():
+        for parameter in _head(network).parameters():
+            parameter.div_(temperature)
+
+
+def _head(network: AnyNetwork) -> nn.Linear:
+    of_inference = (module for name, module in network.named_modules() if not name.startswith("auxiliary"))
+    *_, head = (module for module in of_inference if isinstance(module, nn.Linear))
+    return head

@@ -21,6 +21,7 @@ from sphynx.run.progress import QUIET, Voice
 from sphynx.space.files import AnyDesign
 from sphynx.space.reduced import ReducedDesign
 from sphynx.space.tally import Shape
+from sphynx.train.augmenting import augmentation_of
 from sphynx.train.loop import HELD_OUT_SEED
 from sphynx.train.recipe import Recipe
 
@@ -64,14 +65,7 @@ class Task:
 
     def batches(self, *, augmented: bool = True) -> Batches:
         recipe, data = self.recipe, self.data
-        augmentation = Augmentation(
-            recipe.crop,
-            recipe.flip and data.mirrored,
-            recipe.cutout,
-            recipe.mixup,
-            recipe.cutmix,
-            recipe.trivial_augment,
-        )
+        augmentation = augmentation_of(recipe, mirrored=data.mirrored)
         return Batches(
             self.fitted_and_held_out[0],
             recipe.batch_size,

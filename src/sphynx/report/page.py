@@ -127,6 +127,9 @@ def _summary(summary: NetworkSummary) -> Section:
     table, chart = summary.class_table(), summary.chart()
     section.parts += [table_part(table)] if table is not None else []
     section.parts += [chart_part(chart)] if chart is not None else []
+    scores = summary.score_table()
+    section.parts += [table_part(scores)] if scores is not None else []
+    section.parts += [chart_part(chart) for chart in summary.score_charts]
     return section
 
 

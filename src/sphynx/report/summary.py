@@ -20,6 +20,7 @@ from sphynx.report.tables import Picture, Table, Tile, percent
 from sphynx.space.files import design_fingerprint
 from sphynx.svg.chart_axes import bytes_text, seconds_text
 from sphynx.train.confusion import ClassScore
+from sphynx.train.scores import Estimate, Scores
 
 Z = 1.959964  # of a normal distribution: 95 % lie within
 WORST = 8  # classes in the table of errors
@@ -95,6 +96,8 @@ class NetworkSummary:
     class_names: tuple[str, ...] = ()
     classes: tuple[ClassScore, ...] = ()  # the worst first
     confusion: tuple[tuple[int, ...], ...] = ()  # [class][answer]
+    scores: Scores | None = None
+    score_charts: tuple[Chart, ...] = ()
     missing: tuple[str, ...] = ()
 
     def with_missing(self, why: str) -> NetworkSummary:
@@ -107,6 +110,8 @@ class NetworkSummary:
         more = f"and {self.comparisons:,} comparisons" if self.comparisons else ""
         size = "" if self.parameters is None else f"{self.parameters:,} parameters"
         found.append(Tile("ReLUs", f"{self.relus:,}", ", ".join(part for part in (more, size) if part)))
+        if self.scores is not None and self.scores.classes:
+            found += _score_tiles(self.scores)
         if self.cost is not None:
             found += _cost_tiles(self.cost)
         return found
@@ -125,6 +130,27 @@ class NetworkSummary:
             )
             for asked in self.asked
         ]
+
+    def score_table(self) -> Table | None:
+        """Every class by what a physician asks of a test."""
+        if self.scores is None or not self.scores.classes:
+            return None
+        rows = [
+            [
+                one.name,
+                f"{one.images:,}",
+                *(_with_interval(value) for value in (one.sensitivity, one.specificity)),
+                (f"{one.auc.value:.3f} ({_interval(one.auc)})"),
+            ]
+            for one in self.scores.classes
+        ]
+        note = (
+            "Sensitivity: the share of a class's images that are found; specificity: the share of the others that are "
+        )
+        note += "not taken for it. In brackets 95 % intervals."
+        return Table(
+            ["class", ">images", ">sensitivity", ">specificity", ">AUC"], rows, [note], "Each class against all others"
+        )
 
     def class_table(self) -> Table | None:
         wrong = [one for one in self.classes if one.accuracy is not None and one.accuracy < 1]
@@ -154,6 +180,26 @@ class NetworkSummary:
         if not self.confusion or len(self.class_names) > FEW_CLASSES:
             return None
         return confusion_chart(self.confusion, self.class_names)
+
+
+def _score_tiles(scores: Scores) -> list[Tile]:
+    """What accuracy hides where classes are unequal: for networks of few classes."""
+    drawn = f"95 % intervals, drawn from {scores.groups:,} {'groups' if scores.groups < scores.images else 'images'}"
+    balanced, mcc, error = scores.balanced_accuracy, scores.mcc, scores.calibration_error
+    return [
+        Tile("balanced accuracy", percent(100 * balanced.value), f"{_interval(balanced, 100)} %; {drawn}"),
+        Tile("MCC", f"{mcc.value:.3f}", f"{_interval(mcc)}; {drawn}"),
+        Tile("calibration error", f"{error.value:.3f}", f"{_interval(error)}; {drawn}"),
+    ]
+
+
+def _with_interval(share: Estimate) -> str:
+    return f"{percent(100 * share.value)} ({_interval(share, 100)})"
+
+
+def _interval(estimate: Estimate, factor: float = 1.0) -> str:
+    digits = 1 if factor > 1 else 3
+    return f"{factor * estimate.low:.{digits}f} to {factor * estimate.high:.{digits}f}"
 
 
 def _cost_tiles(cost: Cost) -> list[Tile]:

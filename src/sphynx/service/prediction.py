@@ -46,6 +46,13 @@ class Prediction:
         """The probability of the likeliest label."""
         return self.probabilities[0]
 
+    def is_sure(self, least: float) -> bool:
+        """Return whether the likeliest label's probability is at least this; the rest is for a person to decide.
+
+        How many answers that leaves, and how many of them are right, `sphynx eval --per-class` says for test images.
+        """
+        return self.probability >= least
+
     def to_json(self, top: int) -> dict[str, Any]:
         costs = ("backend", "batch", "offline_seconds", "offline_bytes", "online_seconds", "online_bytes")
         return {

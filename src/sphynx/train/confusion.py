@@ -1,7 +1,7 @@
 """Which classes are mistaken for which: counts over an evaluation, and every class's accuracy, the worst first.
 
 confusion = Confusion(images.class_names)
-evaluate(network, images, mean, std, seen=confusion.add)
+evaluate(network, images, mean, std, seen=confusion.see)
 confusion.classes()
 """
 
@@ -31,6 +31,10 @@ class Confusion:
     def __init__(self, class_names: Sequence[str]) -> None:
         self._names = tuple(class_names)
         self._counts = torch.zeros(len(self._names), len(self._names), dtype=torch.int64)  # [class, answer]
+
+    def see(self, logits: Tensor, labels: Tensor) -> None:
+        """The highest logit is the answer."""
+        self.add(logits.argmax(1), labels)
 
     def add(self, answers: Tensor, labels: Tensor) -> None:
         size = len(self._names)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -31,16 +33,33 @@ class Evaluation:
         return {"accuracy": self.accuracy, "top5": self.top5, "loss": self.loss, "images": self.images}
 
 
+class Answers:
+    """Keeps the logits and labels of an evaluation: `evaluate(network, images, mean, std, answers.add)`."""
+
+    def __init__(self) -> None:
+        self._logits: list[Tensor] = []
+        self._labels: list[Tensor] = []
+
+    def add(self, logits: Tensor, labels: Tensor) -> None:
+        self._logits.append(logits.cpu())
+        self._labels.append(labels.cpu())
+
+    @property
+    def arrays(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Logits [n, classes] and labels [n]."""
+        return torch.cat(self._logits).double().numpy(), torch.cat(self._labels).numpy()
+
+
 def evaluate(
     network: nn.Module,
     images: ImageSet | StreamedSet,
     mean: Statistics,
     std: Statistics,
-    seen: Callable[[Tensor, Tensor], None] = lambda _answers, _labels: None,
+    seen: Callable[[Tensor, Tensor], None] = lambda _logits, _labels: None,
     *,
     half: bool = False,
 ) -> Evaluation:
-    """`seen` is called for every batch with the classes that were answered, and those that are right.
+    """`seen` is called for every batch with its logits and its labels.
 
     `half` computes as a training in bf16 does, whose weights and maps are rounded in every layer.
     """
@@ -61,7 +80,7 @@ def evaluate(
                 logits = network(x).float()
                 best = logits.topk(min(5, logits.shape[1]), dim=1).indices
                 sums += _sums(logits, best == y[:, None], y)
-                seen(best[:, 0], y)
+                seen(logits, y)
     finally:
         network.train(training)
     hits, hits5, loss = (sums / len(images)).tolist()

@@ -20,6 +20,7 @@ from sphynx.data.source import KEY as DATA_SOURCE
 from sphynx.data.streamed import StreamedData
 from sphynx.errors import InputError
 from sphynx.network.build import AnyNetwork
+from sphynx.network.ensemble import Ensemble, Teacher
 from sphynx.network.model import save_normalisation
 from sphynx.record import fingerprint
 from sphynx.run.environment import describe_environment
@@ -40,7 +41,7 @@ class Job:
     recipe: Recipe
     out: Path
     seed: int = 0
-    teacher: AnyNetwork | None = None
+    teacher: Teacher | None = None
     start: AnyNetwork | None = None  # of the same design: the weights to begin with, instead of random ones
     views: Path | None = None  # the teacher's logits, where the recipe keeps them; else in the run's own folder
     resume: bool = False  # continue from the folder's checkpoint, where it has one
@@ -65,7 +66,7 @@ class Job:
     def folder(self, *, tensorboard: bool = False) -> RunFolder:
         return RunFolder(self.out, belongs_to=self.belongs_to(), data=self.data.content, tensorboard=tensorboard)
 
-    def taught_by(self, teacher: AnyNetwork) -> Job:
+    def taught_by(self, teacher: Teacher) -> Job:
         return dataclasses.replace(self, teacher=teacher)
 
 
@@ -99,6 +100,7 @@ def describe_run(job: Job, folder: RunFolder, views: Views | None) -> None:
         "scored_on": job.scored_on,
         "teacher": teacher if views is None else views.teacher,
         "belongs_to": job.belongs_to(),
+        **({"teachers": len(job.teacher.members)} if isinstance(job.teacher, Ensemble) else {}),
     }
     if weights := _teacher_weights(job, views):
         config[TEACHER_WEIGHTS] = weights

@@ -16,20 +16,22 @@ from contextlib import nullcontext
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
-from sphynx.data.batches import Augmentation, Batches, BatchSettings, EpochBatches
-from sphynx.data.images import ImageSet
+from sphynx.data.batches import Batches, BatchSettings, EpochBatches
+from sphynx.data.images import ImageSet, Statistics
 from sphynx.data.streamed import StreamedBatches, StreamedSet
 from sphynx.errors import DivergedError, InputError, InterruptedWorkError
 from sphynx.network.build import (
     AnyNetwork,
     as_designed,
     build_network,
+    divide_logits,
     set_drop_path,
     width_multiple_of,
     with_width_multiple,
 )
+from sphynx.network.ensemble import Ensemble, members_of
 from sphynx.network.fit import require_fit
 from sphynx.network.layout import lay_out
 from sphynx.network.model import count_parameters, save_model
@@ -40,14 +42,17 @@ from sphynx.run.interrupt import Interrupt
 from sphynx.run.progress import QUIET, Progress, duration
 from sphynx.run.saver import Saver
 from sphynx.space.files import design_fingerprint
+from sphynx.train.augmenting import augmentation_of
 from sphynx.train.average import Average
-from sphynx.train.evaluate import evaluate
+from sphynx.train.calibration import fit_temperature
+from sphynx.train.evaluate import Answers, evaluate
 from sphynx.train.figures import draw_training
 from sphynx.train.job import Job, describe_run, refuse_other_teacher
 from sphynx.train.norms import estimate_norms
-from sphynx.train.objective import Objective
+from sphynx.train.objective import Objective, weights_of_classes
 from sphynx.train.recipe import drop_probability, learning_rate
 from sphynx.train.results import RESULT, TrainResult
+from sphynx.train.scores import Scores, score
 from sphynx.train.step import Step, single_precision, uses_channels_last, uses_half_precision, width_multiple
 from sphynx.train.views import (
     VIEW_SEED,
@@ -88,7 +93,7 @@ def _train(job: Job, folder: RunFolder) -> TrainResult:
     if processes.leads:
         describe_run(job, folder, views)
 
-    network, step = prepare_training(job, state["width_multiple"] if state else None)
+    network, step = prepare_training(job, state["width_multiple"] if state else None, train_images.labels)
     kept = network if step.average is None else step.average.network  # what is evaluated and saved
     batches = make_batches(train_images, job)
     seconds_before = _restore(state, network, step, batches, folder) if state else 0.0
@@ -159,14 +164,19 @@ def _train(job: Job, folder: RunFolder) -> TrainResult:
                 fresh = make_batches(train_images, job)
                 fresh.epoch = recipe.epochs
                 estimate_norms(kept, fresh, recipe.norm_batches)
+            trained, temperature = as_designed(kept), None
+            if recipe.calibrate:
+                temperature = temperature_of(trained, held_out, data.mean, data.std)
+                divide_logits(trained, temperature)
             minutes = (seconds_before + time.monotonic() - started) / 60
-            result = finish_training(job, folder, as_designed(kept), minutes)
+            known = score_of(trained, held_out, data.mean, data.std) if len(held_out) else None
+            result = finish_training(job, folder, trained, minutes, temperature, known)
             progress.note(f"{job.scored_on} accuracy {100 * result.accuracy:.2f} % after {duration(60 * minutes)}")
     return processes.shared(result)
 
 
-def prepare_training(job: Job, multiple: int | None = None) -> tuple[AnyNetwork, Step]:
-    """The network as the job's seed starts it, and what trains it on one batch."""
+def prepare_training(job: Job, multiple: int | None = None, labels: Tensor | None = None) -> tuple[AnyNetwork, Step]:
+    """The network as the job's seed starts it, and what trains it on one batch. `labels`: of what it learns from."""
     recipe, processes, device = job.recipe, job.processes, job.processes.device
     torch.manual_seed(job.seed)
     network = build_network(job.design, auxiliary=recipe.auxiliary_head, drop_path=recipe.drop_path > 0)
@@ -181,7 +191,15 @@ def prepare_training(job: Job, multiple: int | None = None) -> tuple[AnyNetwork,
 
     network = placed(network)
     runs_teacher = job.teacher is not None and not recipe.view_epochs
-    objective = Objective(network, recipe, placed(job.teacher) if job.teacher is not None and runs_teacher else None)
+    weights = None
+    if recipe.balance == "weights":
+        learnt = job.data.train.labels if labels is None else labels
+        weights = weights_of_classes(learnt, job.data.classes).to(device)
+    teacher: nn.Module | None = None
+    if job.teacher is not None and runs_teacher:
+        placed_members = [placed(member) for member in members_of(job.teacher)]
+        teacher = Ensemble(placed_members) if isinstance(job.teacher, Ensemble) else placed_members[0]
+    objective = Objective(network, recipe, teacher, weights)
     average = Average(network, recipe.ema) if recipe.ema else None
     return network, Step(processes.wrap(objective), recipe, device, eager=processes.world > 1, average=average)
 
@@ -190,23 +208,30 @@ def make_batches(images: ImageSet | StreamedSet, job: Job) -> Batches | Streamed
     recipe, data = job.recipe, job.data
     settings: BatchSettings = {
         "device": job.processes.device,
-        "augmentation": Augmentation(
-            recipe.crop,
-            recipe.flip and data.mirrored,
-            recipe.cutout,
-            recipe.mixup,
-            recipe.cutmix,
-            recipe.trivial_augment,
-        ),
+        "augmentation": augmentation_of(recipe, mirrored=data.mirrored),
         "mean": data.mean,
         "std": data.std,
         "seed": VIEW_SEED if recipe.view_epochs else job.seed,
         "shard": (job.processes.rank, job.processes.world),
         "period": recipe.view_epochs,
+        "balanced": recipe.balance == "sampling",
     }
     if isinstance(images, StreamedSet):
         return StreamedBatches(images, recipe.batch_size, **settings)
     return Batches(images, recipe.batch_size, **settings)
+
+
+def score_of(network: AnyNetwork, images: ImageSet | StreamedSet, mean: Statistics, std: Statistics) -> Scores:
+    answers = Answers()
+    evaluate(network, images, mean, std, answers.add)
+    return score(*answers.arrays, images.class_names, resamples=0)
+
+
+def temperature_of(network: AnyNetwork, images: ImageSet | StreamedSet, mean: Statistics, std: Statistics) -> float:
+    """The temperature that suits images which the network did not learn from."""
+    answers = Answers()
+    evaluate(network, images, mean, std, answers.add)
+    return fit_temperature(*answers.arrays)
 
 
 def open_views(job: Job, images: ImageSet | StreamedSet) -> Views:
@@ -272,9 +297,18 @@ def _not_a_number(epoch: int, bad_step: int | None, folder: RunFolder, job: Job)
     )
 
 
-def finish_training(job: Job, folder: RunFolder, network: AnyNetwork, minutes: float) -> TrainResult:
-    """After the last epoch."""
-    test = evaluate(network, job.data.test, job.data.mean, job.data.std)
+def finish_training(
+    job: Job,
+    folder: RunFolder,
+    network: AnyNetwork,
+    minutes: float,
+    temperature: float | None = None,
+    held_out: Scores | None = None,
+) -> TrainResult:
+    """After the last epoch. `temperature`: what the logits were divided by; `held_out`: scores on such images."""
+    answers = Answers()
+    test = evaluate(network, job.data.test, job.data.mean, job.data.std, answers.add)
+    scores = score(*answers.arrays, job.data.test.class_names, resamples=0)
     device = job.processes.device
     in_half = device.type == "cuda" or uses_half_precision(job.recipe, device)
     half = evaluate(network, job.data.test, job.data.mean, job.data.std, half=True) if in_half else None
@@ -295,6 +329,11 @@ def finish_training(job: Job, folder: RunFolder, network: AnyNetwork, minutes: f
         design=design_fingerprint(job.design),
         best_test_accuracy=max((row["test_accuracy"] for row in metrics if "test_accuracy" in row), default=None),
         bf16_accuracy=None if half is None else half.accuracy,
+        balanced_accuracy=scores.balanced_accuracy.value,
+        mcc=scores.mcc.value,
+        held_out_accuracy=None if held_out is None else held_out.accuracy.value,
+        held_out_mcc=None if held_out is None else held_out.mcc.value,
+        temperature=temperature,
     )
     folder.write_json(RESULT, result.to_json())
     draw_training(metrics, folder.figures / "training.svg")

@@ -8,6 +8,7 @@ T^2 KL(softmax(t / T) || softmax(s / T)), and "standardised" the same of z-score
 over their deviation (Sun et al. 2024): a student need not match how sure its teacher is, only how it ranks. The paper
 does not say whether the auxiliary loss stays beside distillation; here it stays, and `auxiliary_weight = 0` removes it.
 Label smoothing applies to the cross-entropies only.
+With `balance = "weights"` the cross-entropies of a class count by n / (classes n_c), n_c of its n images.
 `label_weight` l = 0 leaves the teacher's term alone. Student and teacher read the very same tensor x, augmented and
 mixed up: d needs no labels and is defined for mixed images as for any others, while CE takes the mixed labels. Where
 the teacher's logits are known (`train.views`), they are given with the batch.
@@ -28,10 +29,17 @@ _LEAST_VARIANCE = 1e-12  # of logits that are all equal, as a head of zeros give
 class Objective(nn.Module):
     """A module, so that it can be compiled or wrapped for several processes: (x, y[, t]) -> (loss, logits)."""
 
-    def __init__(self, network: nn.Module, recipe: Recipe, teacher: nn.Module | None = None) -> None:
+    def __init__(
+        self,
+        network: nn.Module,
+        recipe: Recipe,
+        teacher: nn.Module | None = None,
+        class_weights: Tensor | None = None,
+    ) -> None:
         super().__init__()
         self.network = network
         self.recipe = recipe
+        self.class_weights = class_weights
         # In a list, the teacher is not a submodule: its weights are neither trained nor sent among processes.
         self._teacher = [] if teacher is None else [teacher.eval().requires_grad_(False)]
 
@@ -57,7 +65,15 @@ class Objective(nn.Module):
         return self.network(x).float(), None
 
     def _cross_entropy(self, logits: Tensor, y: Tensor) -> Tensor:
-        return functional.cross_entropy(logits, y, label_smoothing=self.recipe.label_smoothing)
+        return functional.cross_entropy(
+            logits, y, weight=self.class_weights, label_smoothing=self.recipe.label_smoothing
+        )
+
+
+def weights_of_classes(labels: Tensor, classes: int) -> Tensor:
+    """What each class's loss counts, so that all classes count alike in the end; 0 for a class without images."""
+    counts = torch.bincount(labels.cpu(), minlength=classes).float()
+    return torch.where(counts > 0, len(labels) / (classes * counts.clamp_min(1)), 0.0)
 
 
 def distillation_loss(student: Tensor, teacher: Tensor, recipe: Recipe) -> Tensor:

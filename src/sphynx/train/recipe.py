@@ -17,6 +17,7 @@ from sphynx.record import Record
 
 Schedule = Literal["cosine", "step", "warmup-cosine"]
 Distillation = Literal["none", "squared", "kl", "standardised"]
+Balance = Literal["none", "weights", "sampling"]
 Precision = Literal["fp32", "tf32", "bf16", "auto"]
 MemoryFormat = Literal["auto", "contiguous", "channels_last"]
 Acceleration = Literal["auto", "eager", "graph", "compile"]
@@ -55,9 +56,21 @@ class Recipe(Record):
     mixup: float = setting(0.0, "mix pairs of images by weights from Beta(mixup, mixup); 0 = none")
     cutmix: float = setting(0.0, "probability that a batch is mixed by a box (CutMix) instead")
     trivial_augment: bool = setting(False, "one random operation of TrivialAugment on each image")
+    rotate: float = setting(0.0, "degrees that images are turned at most, either way")
+    scale: float = setting(0.0, "0.1: images are made larger or smaller by up to 10 %")
+    contrast: float = setting(0.0, "0.2: contrast is raised or lowered by up to 20 %")
+    brightness: float = setting(0.0, "0.1: up to a tenth of white is added or taken away")
+    balance: Balance = setting(
+        "none",
+        "for classes of unequal size: weights in the labels' loss, or sampling, each class as often as any other",
+    )
     ema: float = setting(0.0, "decay of the weights' moving average, which is then evaluated and kept; 0 = none")
     norm_batches: int = setting(0, "batches to re-estimate batch norm's statistics from at the end; 0 = none")
     held_out: float = setting(0.0, "share of the training images held out to track accuracy")
+    calibrate: bool = setting(
+        False,
+        "divide the logits by the temperature that suits the held-out images best, so that probabilities are meant",
+    )
     test_each_epoch: bool = setting(False, "record test accuracy after every epoch; it does not influence anything")
     distillation: Distillation = setting("none", "squared error of logits, KL divergence of them or of their z-scores")
     distillation_weight: float = setting(1.0, "weight of the distillation term")
@@ -91,6 +104,10 @@ class Recipe(Record):
                 ("label_weight", 0),
                 ("norm_batches", 0),
                 ("view_epochs", 0),
+                ("rotate", 0),
+                ("scale", 0),
+                ("contrast", 0),
+                ("brightness", 0),
             )
             if getattr(self, name) < least
         ]
@@ -104,6 +121,10 @@ class Recipe(Record):
             for name in ("learning_rate", "decay_factor", "distillation_temperature")
             if not getattr(self, name) > 0
         ]
+        if self.calibrate and not self.held_out:
+            found.append(
+                Fault("calibrate fits a temperature to held-out images: held_out is 0", "calibrate", "held_out")
+            )
         if not 0 <= self.cutmix <= 1:
             found.append(Fault(f"cutmix must be between 0 and 1, not {self.cutmix}", "cutmix"))
         if self.view_epochs and self.distillation == "none":

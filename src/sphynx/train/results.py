@@ -27,6 +27,11 @@ class TrainResult(Record):
     design: str  # its fingerprint
     best_test_accuracy: float | None = None  # over all epochs, where they were tested: what some others report
     bf16_accuracy: float | None = None  # of the same weights by bf16 autocast; on a GPU, or where they were trained so
+    balanced_accuracy: float | None = None  # the mean of the classes' accuracies; older runs do not say it
+    mcc: float | None = None
+    held_out_accuracy: float | None = None  # of the finished network, where the recipe holds images out
+    held_out_mcc: float | None = None
+    temperature: float | None = None  # that the logits were divided by, where the recipe calibrates
 
 
 @dataclass(frozen=True)
@@ -53,6 +58,12 @@ class TrainSummary(Record):
         return tuple(run.accuracy for run in self.runs)
 
     @property
+    def mccs(self) -> tuple[float, ...]:
+        """None at all where a run does not say it."""
+        found = tuple(run.mcc for run in self.runs if run.mcc is not None)
+        return found if len(found) == len(self.runs) else ()
+
+    @property
     def seeds(self) -> tuple[int, ...]:
         return tuple(run.seed for run in self.runs)
 
@@ -65,6 +76,7 @@ class TrainSummary(Record):
             "accuracy": self.accuracy,
             "accuracy_std": self.accuracy_std,
             "accuracies": list(self.accuracies),
+            "mccs": list(self.mccs),
             "seeds": list(self.seeds),
             "minutes": self.minutes,
             **super().to_json(),

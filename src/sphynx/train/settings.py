@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,8 +20,10 @@ class TrainSettings(SweepSettings):
     recipe: str | Recipe = setting(AUTO, "A recipe's name, or a TOML file; auto chooses by the data.")
     settings: Mapping[str, Any] = setting({}, "A value of the recipe, such as epochs=10. May be repeated.")
     seeds: int = setting(1, "Number of seeds; mean and spread are reported.", least=1)
-    teacher: TrainedNetwork | str | Path | None = setting(
-        None, "auto (trains the same cells with ReLUs inside), a trained run, or a model's name."
+    teacher: TrainedNetwork | str | Path | Sequence[TrainedNetwork | str | Path] | None = setting(
+        None,
+        "auto (trains the same cells with ReLUs inside), a trained run, or a model's name; several, with commas "
+        "between them, teach by the mean of their logits.",
     )
     views: str | Path | None = setting(
         None,

@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from sphynx.data.batches import Batches
 from sphynx.data.streamed import StreamedBatches
 from sphynx.errors import InputError
-from sphynx.network.build import AnyNetwork
+from sphynx.network.ensemble import Teacher
 from sphynx.network.layout import lay_out
 from sphynx.record import fingerprint
 from sphynx.run.progress import Progress, Voice
@@ -49,11 +49,15 @@ def views_identity(data: dict[str, object], recipe: Recipe) -> str:
     """Everything that the views depend on."""
     keys = ("batch_size", "crop", "flip", "cutout", "mixup", "cutmix", "trivial_augment", "held_out", "view_epochs")
     described = recipe.to_json()
-    return fingerprint(FORMAT, VIEW_SEED, data, [described[key] for key in keys])
+    # Named where they are used, so that views from before there were such keep their identity.
+    used = {key: described[key] for key in ("rotate", "scale", "contrast", "brightness") if described[key]}
+    if recipe.balance == "sampling":
+        used["balance"] = recipe.balance
+    return fingerprint(FORMAT, VIEW_SEED, data, [described[key] for key in keys], *([used] if used else []))
 
 
 def make_views(
-    teacher: AnyNetwork,
+    teacher: Teacher,
     batches: Batches | StreamedBatches,
     epochs: int,
     *,
@@ -96,7 +100,7 @@ def save_views(path: Path, views: Views, belongs_to: str, content: str) -> None:
     temporary.replace(path)
 
 
-def load_views(path: Path, belongs_to: str, content: str, teacher: AnyNetwork | None, device: torch.device) -> Views:
+def load_views(path: Path, belongs_to: str, content: str, teacher: Teacher | None, device: torch.device) -> Views:
     """Refuses those of other images or another recipe, and, where the teacher is given, those of another one."""
     try:
         with safe_open(path, framework="pt") as opened:
