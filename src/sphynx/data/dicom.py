@@ -212,7 +212,7 @@ def through_window(values: Values, centre: float, width: float, function: str) -
 
 
 def _first(value: Any) -> float | None:
-    """Of several windows the first: the one that is shown unless another is asked for."""
+    """Take the first of several windows: the one that is shown unless another is asked for."""
     if value is None or value == "":
         return None
     return float(value if isinstance(value, int | float | str) else value[0])

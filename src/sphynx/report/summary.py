@@ -183,7 +183,7 @@ class NetworkSummary:
 
 
 def _score_tiles(scores: Scores) -> list[Tile]:
-    """What accuracy hides where classes are unequal: for networks of few classes."""
+    """Show what accuracy hides where classes are unequal: for networks of few classes."""
     drawn = f"95 % intervals, drawn from {scores.groups:,} {'groups' if scores.groups < scores.images else 'images'}"
     balanced, mcc, error = scores.balanced_accuracy, scores.mcc, scores.calibration_error
     return [

@@ -1,4 +1,4 @@
-"""What a recipe does to training images, as batches know it."""
+"""The augmentation that a recipe asks for, as batches know it."""
 
 from __future__ import annotations
 

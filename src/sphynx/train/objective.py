@@ -71,7 +71,7 @@ class Objective(nn.Module):
 
 
 def weights_of_classes(labels: Tensor, classes: int) -> Tensor:
-    """What each class's loss counts, so that all classes count alike in the end; 0 for a class without images."""
+    """Weigh each class's loss so that all classes count alike in the end; 0 for a class without images."""
     counts = torch.bincount(labels.cpu(), minlength=classes).float()
     return torch.where(counts > 0, len(labels) / (classes * counts.clamp_min(1)), 0.0)
 

@@ -50,7 +50,7 @@ class OneClass(Record):
 
 @dataclass(frozen=True)
 class Sure(Record):
-    """What a client gets that takes answers below a probability as "not sure"."""
+    """The answers that are left to a client that takes those below a probability as "not sure"."""
 
     threshold: float
     answered: float  # share of the images
