@@ -19,6 +19,7 @@ from functools import partial
 from typing import Any
 from unittest.mock import patch
 
+from sphynx.compiler.rounding import derive_weights
 from sphynx.core import ot
 from sphynx.program.backends import BACKENDS, Backend
 from sphynx.program.cost.ot_messages import SOFTSPOKEN_PARAMETER, blocks_down
@@ -27,7 +28,6 @@ from sphynx.protocol import ots, relu_gc
 from sphynx.protocol.channel import local_pair
 from sphynx.protocol.inference import InferenceClient, InferenceServer
 from sphynx.protocol.linear import ServerModel
-from sphynx.zoo.derive import derive_weights
 from sphynx.zoo.shipped import folder_of
 
 TIMEOUT_S = 600.0

@@ -57,7 +57,7 @@ def scaling(
     _require_two_counts(sizes)
     voice = opt.voice_for(verbose, quiet)
     with tempfile.TemporaryDirectory(prefix="sphynx-bench-") as temporary:
-        run = bench.measured(None, sizes, backend, link, repeat, conv_stack, Path(temporary), voice)
+        run = bench.measure(None, sizes, backend, link, repeat, conv_stack, Path(temporary), voice)
     run = dataclasses.replace(run, fits=fits(run.rows))
     bench.hand_out(run.to_json(), as_json, out)
     if figure is not None:

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from sphynx.api.designing import design_network
     from sphynx.api.exporting import export_network
     from sphynx.api.inspecting import inspect_network
+    from sphynx.api.models import list_models, load_card, load_design
     from sphynx.api.networks import evaluate_network, load_network
     from sphynx.api.planning import LatencyPlan, plan
     from sphynx.api.reducing import reduce_network
@@ -60,7 +61,7 @@ if TYPE_CHECKING:
     from sphynx.program.judgement import Judgement
     from sphynx.reduce.results import ReduceResult
     from sphynx.reduce.settings import ReduceSettings
-    from sphynx.run.progress import Update
+    from sphynx.run.update import Update
     from sphynx.search.allocation.allocate import AllocationResult
     from sphynx.search.placement.place import PlacementResult
     from sphynx.search.seeds import SearchSummary
@@ -128,6 +129,9 @@ __all__ = [
     "find_cells",
     "inspect_network",
     "keys",
+    "list_models",
+    "load_card",
+    "load_design",
     "load_network",
     "open_data",
     "place_reduce_cells",
@@ -171,7 +175,7 @@ _DEFINED_IN = {
     "StreamDesign": "sphynx.space.stream",
     "TrainSummary": "sphynx.train.results",
     "TrainedNetwork": "sphynx.network.trained",
-    "Update": "sphynx.run.progress",
+    "Update": "sphynx.run.update",
     "allocate_relus": "sphynx.api.searching",
     "build_network": "sphynx.network.build",
     "compile_network": "sphynx.api.compiling",
@@ -181,6 +185,9 @@ _DEFINED_IN = {
     "find_cells": "sphynx.space.published_cells",
     "inspect_network": "sphynx.api.inspecting",
     "keys": "sphynx.service",  # a module
+    "list_models": "sphynx.api.models",
+    "load_card": "sphynx.api.models",
+    "load_design": "sphynx.api.models",
     "load_network": "sphynx.api.networks",
     "open_data": "sphynx.api.data",
     "place_reduce_cells": "sphynx.api.searching",

@@ -130,12 +130,12 @@ def test_threads_share_a_client(server: sphynx.Server, tiny: sphynx.Compiled, au
 def test_after_any_error_the_next_call_connects_again(server: sphynx.Server, authority: Path, tmp_path: Path) -> None:
     """Also where the descriptor of the closed connection is another's by then, a silent one's."""
 
-    def fail(_number: int) -> None:
+    def fail(_update: sphynx.Update) -> None:
         raise RuntimeError("the caller's own")
 
     with sphynx.Client(server.address, keys=authority / "alice", state=tmp_path) as client, ExitStack() as silent:
         with pytest.raises(RuntimeError):
-            client.prepare(1, backend="gmw", done=fail)
+            client.prepare(1, backend="gmw", progress=fail)
         for _ in range(8):
             for end in socket.socketpair():
                 silent.enter_context(end)

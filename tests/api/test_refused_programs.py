@@ -67,7 +67,7 @@ def test_a_network_that_was_read_wrongly_is_an_error_of_the_compiler(monkeypatch
         return [channels, np.where(rows > 0, 0, rows), columns]
 
     monkeypatch.setattr(value, "_coordinates", lost)
-    with pytest.raises(sphynx.SphynxError, match="another network was read") as refusal:
+    with pytest.raises(sphynx.SphynxError, match="read as a different network") as refusal:
         sphynx.compile_network(padded(IMAGE), calibrate=noise(IMAGE))
     assert "report it" in refusal.value.remedy and "doctor --json" in refusal.value.remedy
     made = sphynx.compile_network(padded(IMAGE), calibrate=noise(IMAGE), accept_error=10, warn=lambda _: None)

@@ -15,6 +15,7 @@ from sphynx.cli.main import main
 from sphynx.data.open import open_data
 from sphynx.program.cost.estimate import REFERENCE
 from sphynx.report.sources import read_sources
+from sphynx.run.update import Update
 from sphynx.space.design import Design
 from sphynx.space.published_cells import SPHYNX
 from sphynx.space.tally import Shape
@@ -75,10 +76,10 @@ def test_a_picture_that_cannot_be_read_is_left_out_where_that_is_asked_for(tmp_p
     (photos / "cat" / "bad.png").write_bytes(b"no picture")
     refused = summarise([run], read_sources([run]))
     assert refused is not None and "`skip_bad=True`" in refused.missing[0]
-    told: list[str] = []
-    found = summarise([run], read_sources([run]), skip_bad=True, tell=told.append)
+    told: list[Update] = []
+    found = summarise([run], read_sources([run]), skip_bad=True, progress=told.append)
     assert found is not None and sum(map(sum, found.confusion)) == 4
-    assert any("left out 1 image" in line for line in told)
+    assert any("left out 1 image" in update.note for update in told)
 
 
 def test_a_program_older_than_its_run_is_not_taken(work: Path) -> None:

@@ -85,6 +85,7 @@ def test_kinds_of_security_are_compared_in_a_table_of_their_own(
     assert "by security" not in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_networks_of_one_name_are_each_asked_their_own_question(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

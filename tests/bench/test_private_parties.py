@@ -8,19 +8,19 @@ from typing import Any
 
 import pytest
 
-from sphynx.bench.private_parties import accepted, connected, plain_channel, run_pair
+from sphynx.bench.private_parties import accept_client, connect_to_server, plain_channel, run_pair
 from sphynx.errors import SphynxError
 from tests.bench.test_workers import MENDING, fail, fail_once_told
 
 
 def serve(told: Connection) -> bytearray:
-    channel = accepted(told, plain_channel, None)
+    channel = accept_client(told, plain_channel, None)
     channel.send(b"down")
     return channel.receive(2)
 
 
 def ask(told: Connection) -> bytearray:
-    channel = connected(told, plain_channel, None)
+    channel = connect_to_server(told, plain_channel, None)
     channel.send(b"up")
     return channel.receive(4)
 
@@ -30,7 +30,7 @@ def prepare_for_long(told: Connection) -> None:
 
 
 def fail_once_connected(told: Connection) -> None:
-    _channel = connected(told, plain_channel, None)
+    _channel = connect_to_server(told, plain_channel, None)
     raise ValueError("the reason")
 
 

@@ -37,6 +37,7 @@ def test_r_squared_is_that_of_numpy() -> None:
     assert fit_line(list(x), list(y)).r_squared == pytest.approx(np.corrcoef(x, y)[0, 1] ** 2)
 
 
+@pytest.mark.slow
 def test_untrained_networks_have_a_trained_ones_ring(tmp_path: Path) -> None:
     """The trained 25.6K network has a ring of 32 bits: five bytes an element would cost a quarter more."""
     model = private_models.untrained_model("25.6k", "single", tmp_path)
@@ -57,6 +58,7 @@ def test_a_design_gets_random_weights(tmp_path: Path) -> None:
     assert load_program(model.folder).relu_count == 128
 
 
+@pytest.mark.slow
 def test_a_stream_gets_random_weights_and_a_trained_streams_ring(tmp_path: Path) -> None:
     stages, stem = stages_from_text("16:64:12 8:128:168 4:256:256x2,216", CIFAR)
     design = StreamDesign(stages, CIFAR, 100, stem.stride, name="shallow")

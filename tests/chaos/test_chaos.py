@@ -50,6 +50,7 @@ def test_one_point_of_every_fault() -> None:
     assert re.search(r"bundles reused: 0 of \d\d+ halves used", said)
 
 
+@pytest.mark.slow
 def test_a_short_soak_has_no_wrong_answer_and_leaves_nothing_behind() -> None:
     said = run("tests.chaos.soak", "--minutes", "0.03", "--clients", "4", "--no-timing")
     assert " 0 wrong, 0 failed" in said and "bounds      kept" in said

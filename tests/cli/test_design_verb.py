@@ -88,6 +88,7 @@ def test_a_design_with_search_prints_plan_estimate_comparison_and_times(tmp_path
     assert evaluated["accuracy"] == again["accuracies"][0]
 
 
+@pytest.mark.slow  # tests/search/placement has its parts
 def test_three_reduce_cells_are_placed(tmp_path: Path) -> None:
     designed = json.loads(
         run(*TINY, *PLACE, "--reduce-cells", "3", "--compare", "none", "-o", str(tmp_path / "run"), "--json")
@@ -123,6 +124,7 @@ def test_places_given_by_hand_stay_within_the_budget(tmp_path: Path) -> None:
     assert designed["relus"] == 325 and designed["reduce_positions"] == [1, 2]
 
 
+@pytest.mark.slow
 def test_few_images_are_trained_for_more_epochs_unless_their_number_is_given(tmp_path: Path) -> None:
     write_classes(tmp_path / "images", n=5, size=4)
     words = [
@@ -197,7 +199,7 @@ def test_bad_arguments_are_refused_before_any_work(tmp_path: Path) -> None:
         (["--set", "cells.epochs=1"], "Give --strategy, or leave cells.epochs out."),
         (
             ["--strategy", "gaea", "--set", "cells.depth=1"],
-            "Take fewer reduce cells, or a deeper supernet: --set cells.depth=3.",
+            "Use fewer reduce cells, or a deeper supernet: --set cells.depth=3.",
         ),
         (
             ["--strategy", "gaea", "--set", "cells.warmup=2"],

@@ -6,7 +6,7 @@ A verdict is one of
   not exported  torch itself could not write the file
 and of errors of the compiler
   wrong         far from what torch answers, and `compile` said nothing
-  misread       another network was read; `compile` says so, but must never have to
+  misread       read as a different network; `compile` says so, but must never have to
   crashed       anything else than an error of Sphynx
   inexact       a private answer differs from the integer program's
 """

@@ -24,7 +24,9 @@ DESIGNS: dict[str, AnyDesign] = {
 }
 
 
-@pytest.mark.parametrize("name", DESIGNS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name == "sphynx" else pytest.mark.slow) for name in DESIGNS]
+)
 def test_compiled_gradients_equal_those_as_written(name: str) -> None:
     torch.manual_seed(0)
     written = build_network(DESIGNS[name], drop_path=True)

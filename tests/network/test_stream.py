@@ -100,7 +100,7 @@ def test_it_learns(borders: Borders) -> None:
     assert losses[-1] < 0.1 * losses[0]
 
 
-@pytest.mark.parametrize("borders", ["zero", "halo"])
+@pytest.mark.parametrize("borders", [pytest.param("zero", marks=pytest.mark.slow), "halo"])
 def test_blocks_can_be_traced_whole_for_a_compiled_step(borders: Borders) -> None:
     torch.manual_seed(0)
     design = StreamDesign(SMALL, Shape(2, 16, 12), 3, borders=borders)

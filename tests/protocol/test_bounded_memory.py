@@ -12,7 +12,7 @@ from tests.program.programs import random_weights
 from tests.protocol.relu_runs import layer_of
 
 from sphynx.bench.machine import peak_memory_bytes
-from sphynx.bench.private_parties import accepted, connected, plain_channel, run_pair
+from sphynx.bench.private_parties import accept_client, connect_to_server, plain_channel, run_pair
 from sphynx.core import Prg
 from sphynx.program.ir import INPUT, Linear, Program, Relu, Term
 from sphynx.protocol.gmw_cuts import CUT
@@ -52,7 +52,7 @@ def test_a_group_takes_the_memory_of_two_bundles_where_each_is_written_as_it_com
 
 
 def _serve_layer(told: Connection) -> Grown:
-    channel, prg = accepted(told, plain_channel, None), Prg()
+    channel, prg = accept_client(told, plain_channel, None), Prg()
     ots = add_up_server(channel, set_up_server(channel, prg, b"memory"))
     before = peak_memory_bytes()
     (material,) = relu_server("gmw").offline(channel, ots, [layer_of(28, 32, 8, RELUS)])
@@ -60,7 +60,7 @@ def _serve_layer(told: Connection) -> Grown:
 
 
 def _ask_layer(told: Connection) -> Grown:
-    channel, prg, x = connected(told, plain_channel, None), Prg(), np.zeros(RELUS, np.uint64)
+    channel, prg, x = connect_to_server(told, plain_channel, None), Prg(), np.zeros(RELUS, np.uint64)
     ots = add_up_client(channel, set_up_client(channel, prg, b"memory"))
     before = peak_memory_bytes()
     (material,) = relu_client("gmw").offline(channel, ots, [layer_of(28, 32, 8, RELUS)], [x], [x])
@@ -71,7 +71,7 @@ def _serve_group(told: Connection, ids: list[bytes]) -> Grown:
     program = _program()
     model = ServerModel(program, random_weights(program))
     model.maps_for(GROUP)
-    channel = accepted(told, plain_channel, None)
+    channel = accept_client(told, plain_channel, None)
     before = peak_memory_bytes()
     kept_bytes = sum(bundle.bytes for bundle in InferenceServer(model, channel).prepare_each(ids, "gc"))
     return Grown(peak_memory_bytes() - before, kept_bytes)
@@ -80,7 +80,7 @@ def _serve_group(told: Connection, ids: list[bytes]) -> Grown:
 def _ask_group(told: Connection, ids: list[bytes]) -> Grown:
     program = _program()
     assert plan_group(program).images >= GROUP
-    channel = connected(told, plain_channel, None)
+    channel = connect_to_server(told, plain_channel, None)
     before = peak_memory_bytes()
     kept_bytes = sum(bundle.bytes for bundle in InferenceClient(program, channel).prepare_each(ids, "gc"))
     return Grown(peak_memory_bytes() - before, kept_bytes)

@@ -42,6 +42,7 @@ def shipped(name: str) -> float:
     return found.pop()
 
 
+@pytest.mark.slow  # of every shipped network
 def test_the_numbers_of_security_md() -> None:
     told = re.search(
         rf"at most 2\^{MAX_LOG2_OFF_BY_ONE:.0f} for each image, .*: 2\^(-[\d.]+) for the cells of 25\.6K, "

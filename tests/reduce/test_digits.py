@@ -36,7 +36,9 @@ def test_digits_keep_their_accuracy_within_the_budget(original: Path, tmp_path: 
         assert sphynx.compile_network(out).judged is not None
 
 
-def test_the_verb_prints_what_it_counted(original: Path, tmp_path: Path) -> None:
+def test_the_verb_prints_what_it_counted(tmp_path: Path) -> None:
+    original = tmp_path / "original"
+    sphynx.train_network(ORIGINAL, "digits", out=original, settings={"epochs": 1})
     words = [str(original), "--relu-budget", str(BUDGET), "--method", "deepreduce", "--search-epochs", "4"]
     words += ["--set", "training.epochs=3", "--quiet", "-o", str(tmp_path / "reduced")]
     made = CliRunner().invoke(app, ["reduce", *words], catch_exceptions=False)

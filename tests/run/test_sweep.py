@@ -24,8 +24,9 @@ from safetensors.torch import load_file
 import sphynx
 from sphynx.api import searching
 from sphynx.errors import DivergedError, InputError, MissingPartError
-from sphynx.run.progress import QUIET, Update, Voice, speak_with
+from sphynx.run.progress import QUIET, Voice, speak_with
 from sphynx.run.sweep import IN_TURN, Sweep, open_sweep
+from sphynx.run.update import Update
 from sphynx.train.job import Job
 from sphynx.train.processes import Processes
 from sphynx.train.recipe import load_recipe

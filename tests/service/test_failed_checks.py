@@ -72,7 +72,7 @@ def test_three_strikes_close_a_client_out(processes: str, tmp_path: Path, monkey
         with scene.client() as open_already:
             open_already.prepare(1, backend="gc")
             fail_a_check(scene, monkeypatch)
-            with pytest.raises(PeerGaveUpError, match="failed 3 checks and is closed out"):
+            with pytest.raises(PeerGaveUpError, match="failed 3 checks and is locked out"):
                 open_already.prepare(1, backend="gc")
         scene.server.stop(signal.SIGKILL)
         keys.revoke(authority, "alice")
@@ -80,7 +80,7 @@ def test_three_strikes_close_a_client_out(processes: str, tmp_path: Path, monkey
         keys.issue(authority, "alice")
         shutil.copy(authority / "alice" / "revoked.pem", authority / "server" / "revoked.pem")
         scene.server.start()
-        with pytest.raises(PeerGaveUpError, match="closed out"):
+        with pytest.raises(PeerGaveUpError, match="locked out"):
             scene.client().__enter__()
         with scene.client("bob") as client:
             assert (client.infer(scene.pixels).integer_logits == scene.logits).all()
@@ -112,7 +112,7 @@ def test_who_hangs_up_gets_no_strike(backend: str, scene: Scene, monkeypatch: py
 def test_servers_share_a_list(tmp_path: Path) -> None:
     one, other = (Strikes(tmp_path / "strikes", clock=lambda: 1.5) for _ in range(2))
     assert [server.add("alice", "why") for server in (one, other, one)] == [1, 2, 3]
-    with pytest.raises(RefusedError, match="closed out"):
+    with pytest.raises(RefusedError, match="locked out"):
         other.check("alice")
     other.check("bob")
     assert (tmp_path / "strikes").read_text() == 3 * '{"client": "alice", "at": 1.5, "why": "why"}\n'

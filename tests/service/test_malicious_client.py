@@ -108,7 +108,7 @@ def test_three_strikes_close_a_client_out(checked: Scene, monkeypatch: pytest.Mo
             client.infer(checked.pixels)
         checked.server.stop(signal.SIGKILL)
         checked.server.start()
-    with pytest.raises(PeerGaveUpError, match="failed 3 checks and is closed out"):
+    with pytest.raises(PeerGaveUpError, match="failed 3 checks and is locked out"):
         checked.client().__enter__()
     assert strikes(checked) == MOST
 

@@ -28,7 +28,7 @@ def test_a_client_that_is_trusted_takes_all_weights(
 
 
 def test_a_client_that_is_not_trusted_gets_nothing(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not one answer, three times; then it is closed out."""
+    """Not one answer, three times; then it is locked out."""
     scene.server.flags = ("--security", "malicious-client")
     scene.server.start()
     for attempt in range(1, MOST + 1):
@@ -38,7 +38,7 @@ def test_a_client_that_is_not_trusted_gets_nothing(scene: Scene, monkeypatch: py
                 thief.steal()
         assert thief.inferences == 0
         assert Strikes(scene.server.state / FILE).count("alice") == attempt
-    with pytest.raises(PeerGaveUpError, match="closed out"):
+    with pytest.raises(PeerGaveUpError, match="locked out"):
         scene.client().__enter__()
     assert scene.server.stop() == 0
     assert {line["event"] for line in scene.server.log}.isdisjoint({"prepared", "inferred"})

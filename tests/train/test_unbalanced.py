@@ -19,7 +19,7 @@ from sphynx.train.job import CONFIG
 from sphynx.train.loop import HELD_OUT_SEED, make_batches, prepare_training, temperature_of, train
 from sphynx.train.objective import Objective, distillation_loss, weights_of_classes
 from sphynx.train.results import TrainResult
-from sphynx.zoo.pretrained import taught
+from sphynx.zoo.pretrained import add_teacher
 from tests.train.small import DESIGN, data, job, recipe, stripes
 
 
@@ -58,7 +58,7 @@ def test_several_teachers_teach_by_the_mean_of_their_logits(tmp_path: Path) -> N
     for seed, folder in enumerate(folders):
         train(job(folder, epochs=1, seed=seed))
     work = job(tmp_path / "student", epochs=1, distillation="kl")
-    both = taught(work, ",".join(map(str, folders)))
+    both = add_teacher(work, ",".join(map(str, folders)))
     assert isinstance(both.teacher, Ensemble)
     _, step = prepare_training(both)
     x, y = next(iter(make_batches(data().train, both)))
@@ -71,7 +71,7 @@ def test_several_teachers_teach_by_the_mean_of_their_logits(tmp_path: Path) -> N
     config = json.loads((tmp_path / "student" / CONFIG).read_text())
     assert config["teachers"] == 2
     with pytest.raises(InputError, match="teacher is not the one"):
-        train(dataclasses.replace(taught(work, folders[0]), resume=True))
+        train(dataclasses.replace(add_teacher(work, folders[0]), resume=True))
     assert step.steps == 0
 
 

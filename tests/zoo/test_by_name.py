@@ -225,7 +225,7 @@ def test_a_model_without_a_program_names_the_command_that_makes_it(models: Path)
 
 
 def test_without_torch_the_remedy_is_named(models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "sphynx.zoo.derive", None)
+    monkeypatch.setitem(sys.modules, "sphynx.compiler.rounding", None)
     with pytest.raises(MissingPartError, match="once") as refusal:
         compiled_folder("small", print, models)
     assert "pip install '.[design]'" in refusal.value.remedy and "copy" in refusal.value.remedy

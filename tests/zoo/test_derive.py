@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from sphynx.compiler.precision import Precision
+from sphynx.compiler.rounding import derive_weights
 from sphynx.errors import InputError
 from sphynx.program.cost.deployment import Deployment
 from sphynx.program.cost.link import LINKS, Link
@@ -14,7 +15,6 @@ from sphynx.program.ir import Truncate
 from sphynx.program.weights import CORRECTIONS, WEIGHTS
 from sphynx.space.choices import ConvStack
 from sphynx.space.published_cells import SPHYNX
-from sphynx.zoo.derive import derive_weights
 from tests.zoo.models import compile_model, save_random_model
 
 FAR = Link(10.0, 1e12, "far")  # a link of a chain is a round trip

@@ -28,6 +28,7 @@ from sphynx.program.backends import BACKEND_CHOICES, BACKENDS, Backend, BackendC
 from sphynx.program.ir import Program
 from sphynx.program.security import Security
 from sphynx.protocol.transport import lost
+from sphynx.run.update import Listener, Update, ignore
 from sphynx.service.client import Client as Connection
 from sphynx.service.pictures import pixels_of
 from sphynx.service.prediction import Prediction
@@ -106,17 +107,19 @@ class Client:
         """The picture as the program reads it: what `infer` asks about."""
         return pixels_of(image, self.program)
 
-    def prepare(
-        self, count: int, *, backend: BackendChoice | None = None, done: Callable[[int], None] = lambda _number: None
-    ) -> Backend:
-        """Makes `count` bundles ahead, before there is a picture; each serves one. `done` is called for each.
+    def prepare(self, count: int, *, backend: BackendChoice | None = None, progress: Listener = ignore) -> Backend:
+        """Makes `count` bundles ahead, before there is a picture; each serves one. `progress` is called after each.
 
         `backend` chooses how ReLUs run: gc, gmw, or auto, what is faster over the measured link. Unless given it is the
         client's. Returns the choice."""
         if count < 1:
             raise InputError(f"{count} bundles cannot be prepared", where="`count`", remedy="Give a number from 1 on.")
         choice = self._choice(backend)
-        return self._ask(lambda connection: connection.prepare(count, backend=choice, done=done))
+
+        def report(number: int) -> None:
+            progress(Update("prepare", number, count))
+
+        return self._ask(lambda connection: connection.prepare(count, backend=choice, done=report))
 
     def prepare_ahead(self, pool: int = 1) -> None:
         """Makes bundles that nobody waits for, when the server has cores to spare: one, or a group where at least
@@ -212,7 +215,7 @@ class Client:
     def _ask(self, ask: Callable[[Connection], Answer]) -> Answer:
         connection = self._connect()
         if self._is_hung_up:
-            raise lost("the client has hung up")
+            raise lost("the client closed the connection")
         try:
             with self._urgent.running():
                 return ask(connection)

@@ -8,7 +8,7 @@ A compiled folder is read, estimated, asked and served without torch.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,6 +29,7 @@ from sphynx.program.ir import Program
 from sphynx.program.judgement import Judgement, Original, judge, load_original, save_original
 from sphynx.program.security import Security, require_mode
 from sphynx.program.weights import load_weights
+from sphynx.run.update import Listener, Update, ignore
 from sphynx.service.prediction import Prediction, real_logits
 from sphynx.space.artifact import CARD
 from sphynx.zoo.by_name import compiled_folder
@@ -74,10 +75,10 @@ class Compiled:
         return f"Compiled({self.name!r}: {self.image}, {self.relus:,} ReLUs, {ring}{off})"
 
     @classmethod
-    def load(cls, folder_or_name: str | Path, tell: Callable[[str], None] = lambda _line: None) -> Compiled:
-        """A folder that `save` made, or a model's name, whose integer weights are derived once; `tell` is told about
-        that."""
-        folder = compiled_folder(folder_or_name, tell)
+    def load(cls, folder_or_name: str | Path, progress: Listener = ignore) -> Compiled:
+        """A folder that `save` made, or a model's name, whose integer weights are derived once, which is reported to
+        `progress`."""
+        folder = compiled_folder(folder_or_name, lambda line: progress(Update("load", note=line)))
         program = load_program(folder)
         of_model = program_path(folder_or_name).parent / CARD
         source = recorded_source(folder / FILE) or recorded_source(of_model)

@@ -28,6 +28,15 @@ def open_data(
     skip_bad: bool = False,
     groups: str | None = None,
 ) -> StreamedData: ...
+@overload
+def open_data(
+    spec: str | Path,
+    *,
+    image_size: int | None = None,
+    stream: bool,
+    skip_bad: bool = False,
+    groups: str | None = None,
+) -> Data | StreamedData: ...
 def open_data(
     spec: str | Path,
     *,

@@ -6,7 +6,7 @@ A server in a process of its own and a client here, over mutual TLS, with keys f
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from sphynx.api.compiled import Compiled
 from sphynx.data.samples import Samples, pixels_for
 from sphynx.program.backends import Backend
 from sphynx.program.interpret import interpret
+from sphynx.run.update import Listener, Update, ignore
 from sphynx.service.exam import Exam, examine
 from sphynx.service.local import connected_client
 
@@ -22,14 +23,19 @@ def examine_privately(
     compiled: Compiled,
     images: Samples,
     backends: Sequence[Backend],
-    done: Callable[[Backend, int], None] = lambda _backend, _images: None,
+    progress: Listener = ignore,
 ) -> list[Exam]:
-    """One for each backend; `done` hears how many images it has asked about."""
+    """Examine with each backend, the stage that `progress` is told about."""
+
+    def report(backend: Backend, asked: int) -> None:
+        progress(Update(backend, asked, len(images)))
+
     pixels, labels = pixels_for(images.images, compiled.program.image), images.labels
     expected = interpret(compiled.program, compiled.weights, pixels)
     with tempfile.TemporaryDirectory(prefix="sphynx-check-") as temporary:
         folder = compiled.folder or compiled.save(Path(temporary) / "compiled")
         with connected_client(folder, Path(temporary)) as client:
             return [
-                examine(client, backend, pixels, labels, expected, done=partial(done, backend)) for backend in backends
+                examine(client, backend, pixels, labels, expected, done=partial(report, backend))
+                for backend in backends
             ]

@@ -50,7 +50,7 @@ def reduce_network(
     if isinstance(recipe, str) and recipe != AUTO:
         load_recipe(recipe, values)  # its faults are told before the data are read, which can take long
     with open_work(settings) as work:
-        trained, images = _opened(network, data)
+        trained, images = _open_inputs(network, data)
         name, training = ("", recipe) if isinstance(recipe, Recipe) else _recipe(recipe, values, images)
         work.voice.say(f"recipe {name}, epochs: {training.epochs}", stage="reduce")
         return reduce_trained(
@@ -67,7 +67,7 @@ def reduce_network(
         )
 
 
-def _opened(
+def _open_inputs(
     network: TrainedNetwork | nn.Module | str | Path, data: Data | str | Path | None
 ) -> tuple[TrainedNetwork, Data]:
     if isinstance(network, str | Path):

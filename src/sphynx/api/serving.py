@@ -22,6 +22,7 @@ from typing import Self
 from sphynx.api.compiled import Compiled
 from sphynx.config import Keywords
 from sphynx.errors import InputError
+from sphynx.run.update import Update
 from sphynx.service.events import EventLog, Scalar
 from sphynx.service.hosting import Hosted, open_server, usual_state
 from sphynx.service.settings import ServerSettings
@@ -115,7 +116,7 @@ class Server:
     @contextmanager
     def _open_server(self, *, stops_by_signal: bool = False) -> Iterator[Hosted]:
         given = self._compiled
-        loaded = given if isinstance(given, Compiled) else Compiled.load(given, self._tell)
+        loaded = given if isinstance(given, Compiled) else Compiled.load(given, self._report)
         with ExitStack() as opened:
             settings = self._settings
             if settings.state is None and loaded.folder is not None:
@@ -136,8 +137,8 @@ class Server:
                 )
             )
 
-    def _tell(self, line: str) -> None:
-        self._events.write("deriving", what=line)
+    def _report(self, update: Update) -> None:
+        self._events.write("deriving", what=update.note)
 
 
 class _NoEvents(EventLog):

@@ -6,7 +6,7 @@ is looked for beside the run: runs/NAME and compiled/NAME. What cannot be found 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,16 +27,16 @@ from sphynx.report.score_figures import score_charts
 from sphynx.report.sources import Sources
 from sphynx.report.summary import Asked, Cost, Judged, NetworkSummary, measured_cost, rows_of
 from sphynx.report.tables import picture_url
+from sphynx.run.update import Listener, Update, ignore
 from sphynx.space.artifact import CARD, MODEL, PROGRAM, kind_of
 from sphynx.train.confusion import Confusion
 from sphynx.train.evaluate import Answers
 from sphynx.train.scores import score
 from sphynx.zoo.shipped import model_path
 
+STAGE = "report"
 LINK = "lan"  # that a cost is estimated for where none was measured
 INTEGER_IMAGES, INTEGER_BATCH = 1000, 50  # that a program without a float network is judged by
-
-Tell = Callable[[str], None]
 
 
 def summarise(
@@ -49,11 +49,11 @@ def summarise(
     stream: bool | None = None,
     skip_bad: bool = False,
     ask: int = 6,
-    tell: Tell = lambda _line: None,
+    progress: Listener = ignore,
 ) -> NetworkSummary | None:
     """Summarise the network at the first path; None for a page about several networks or about benchmarks alone."""
     known, first = known_summary(sources), _existing(paths[0])
-    program = _find_compiled(first, compiled, sources, known, tell)
+    program = _find_compiled(first, compiled, sources, known, progress)
     if known is None and kind_of(first) == "compiled" and program is not None:
         known = _of_program(program, sources)
     if known is None:
@@ -65,20 +65,20 @@ def summarise(
     try:
         opened = open_known(data, image_size, stream, source, where="report", skip_bad=skip_bad)
         for line in opened.left_out.lines() if skip_bad else []:
-            tell(line)
+            progress(Update(STAGE, note=line))
     except InputError as error:
         why = f"{error.what}. {error.remedy}"
     if opened is None:
         known = known.with_missing(f"Errors by class and sample answers are not shown: {why}")
     elif trained is not None or program is not None:
-        known = _with_classes(known, trained, program, opened, tell)
+        known = _with_classes(known, trained, program, opened, progress)
     if program is None:
         command = f"sphynx compile {first} -o compiled/{first.resolve().name}"
         return known.with_missing(
             f"Private answers and their cost are not shown because the network is not compiled: {command}"
         )
-    known = _with_cost(known, program, sources, tell)
-    return known if opened is None or not ask else _with_answers(known, program, opened, ask, tell)
+    known = _with_cost(known, program, sources, progress)
+    return known if opened is None or not ask else _with_answers(known, program, opened, ask, progress)
 
 
 def _existing(given: Path) -> Path:
@@ -93,19 +93,19 @@ def _load_trained(path: Path) -> TrainedNetwork | None:
 
 
 def _find_compiled(
-    first: Path, given: Path | None, sources: Sources, known: NetworkSummary | None, tell: Tell
+    first: Path, given: Path | None, sources: Sources, known: NetworkSummary | None, progress: Listener
 ) -> Compiled | None:
     """The one that is given; a model's own; else one that lies beside the run, is of this network and not older."""
     if given is not None or sources.compiled:
-        return Compiled.load(given or sources.compiled[0], tell)
+        return Compiled.load(given or sources.compiled[0], progress)
     if (first / CARD).is_file():
-        return Compiled.load(first.name, tell)
+        return Compiled.load(first.name, progress)
     name = first.resolve().name
     folders = [first / "compiled", *(root / "compiled" / name for root in first.resolve().parents[:2])]
     made = max((file.stat().st_mtime for file in first.rglob(MODEL)), default=0.0)
     for folder in folders:
         if (folder / PROGRAM).is_file() and (folder / PROGRAM).stat().st_mtime >= made:
-            found = Compiled.load(folder, tell)
+            found = Compiled.load(folder, progress)
             if known is None or found.relus == known.relus:
                 return found
     return None
@@ -125,19 +125,19 @@ def _with_classes(
     trained: TrainedNetwork | None,
     program: Compiled | None,
     data: Data | StreamedData,
-    tell: Tell,
+    progress: Listener,
 ) -> NetworkSummary:
     ours = trained.class_names if trained is not None else program.class_names if program is not None else ()
     names = ordered_as(data.train, ours, where=data.name).class_names
     confusion, answers = Confusion(names), Answers()
     groups = None
     if trained is not None:
-        tell(f"evaluating on {len(data.test):,} test images")
+        progress(Update(STAGE, note=f"evaluating on {len(data.test):,} test images"))
         evaluate_network(trained, data, seen=answers.add)
         groups = data.test.groups
     elif program is not None:
         images = ordered_as(data.test.sample(INTEGER_IMAGES), ours, where=data.name)
-        tell(f"evaluating the integers on {len(images):,} test images")
+        progress(Update(STAGE, note=f"evaluating the integers on {len(images):,} test images"))
         for start in range(0, len(images), INTEGER_BATCH):
             batch = slice(start, start + INTEGER_BATCH)
             answers.add(torch.from_numpy(program.infer(images.images[batch].numpy())), images.labels[batch])
@@ -159,11 +159,11 @@ def _with_classes(
     )
 
 
-def _with_cost(known: NetworkSummary, program: Compiled, sources: Sources, tell: Tell) -> NetworkSummary:
+def _with_cost(known: NetworkSummary, program: Compiled, sources: Sources, progress: Listener) -> NetworkSummary:
     name = program.folder.resolve().name if program.folder is not None else program.name
     cost = known.cost or measured_cost(rows_of(name, program.relus, sources))
     if cost is None:
-        tell("estimating the cost of a private answer")
+        progress(Update(STAGE, note="estimating the cost of a private answer"))
         found = program.estimate(LINK)
         total = found.total
         cost = Cost(
@@ -179,12 +179,12 @@ def _with_cost(known: NetworkSummary, program: Compiled, sources: Sources, tell:
 
 
 def _with_answers(
-    known: NetworkSummary, program: Compiled, data: Data | StreamedData, ask: int, tell: Tell
+    known: NetworkSummary, program: Compiled, data: Data | StreamedData, ask: int, progress: Listener
 ) -> NetworkSummary:
     images = data.test.sample(ask)
     pixels = images.images.numpy()
     backend: Backend = next((name for name in BACKENDS if known.cost is not None and name == known.cost.backend), "gmw")
-    tell(f"asking privately about {len(images)} test images")
+    progress(Update(STAGE, note=f"asking privately about {len(images)} test images"))
     expected = interpret(program.program, program.weights, pixels)
     answers = program.infer_privately(pixels, backend=backend)
     asked = tuple(

@@ -21,7 +21,7 @@ from sphynx.train.recipe import Recipe, load_recipe
 from sphynx.train.results import TrainSummary
 from sphynx.train.runs import train_seeds
 from sphynx.train.settings import TrainSettings
-from sphynx.zoo.pretrained import taught
+from sphynx.zoo.pretrained import add_teacher
 
 
 @Keywords(TrainSettings).function
@@ -76,7 +76,7 @@ def _job(
         tensorboard=settings.tensorboard,
         views=None if settings.views is None else Path(settings.views),
     )
-    return taught(job, settings.teacher)
+    return add_teacher(job, settings.teacher)
 
 
 def _check_teacher(settings: TrainSettings, recipe: Recipe) -> None:

@@ -175,7 +175,7 @@ class Desk:
 
     def _ask(self, pixels: Pixels, backend: Backend, is_wanted: Callable[[], bool]) -> dict[str, Any]:
         if not is_wanted():
-            raise InputError("nobody waits for the answer any more", remedy="Ask again.")
+            raise InputError("nobody is waiting for this answer any more", remedy="Ask again.")
         self._watch.start(partial(self._report, backend))
         self._loaded = None
         try:

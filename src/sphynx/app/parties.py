@@ -37,7 +37,7 @@ def elsewhere(
 @contextlib.contextmanager
 def here(model: str | Path, observer: Observer, tell: Callable[[str], None]) -> Iterator[Parties]:
     """`model` is a compiled folder or a model's name. Keys and bundles are made for the occasion."""
-    compiled = Compiled.load(model, tell)
+    compiled = Compiled.load(model, lambda update: tell(update.note))
     assert compiled.folder is not None
     with (
         tempfile.TemporaryDirectory(prefix="sphynx-app-") as folder,

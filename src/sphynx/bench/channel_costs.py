@@ -20,7 +20,7 @@ from multiprocessing.connection import Connection
 
 import numpy as np
 
-from sphynx.bench.private_parties import OpenChannel, accepted, connected, run_pair
+from sphynx.bench.private_parties import OpenChannel, accept_client, connect_to_server, run_pair
 from sphynx.bench.relu_work import F, K, W
 from sphynx.core.conv_shape import ConvShape
 from sphynx.core.gmw import ReluShape, online_messages
@@ -65,7 +65,7 @@ def _message_bytes() -> int:
 
 
 def _serve(told: Connection, open_channel: OpenChannel) -> _Seen:
-    channel = accepted(told, open_channel, None)
+    channel = accept_client(told, open_channel, None)
 
     def take() -> None:
         for _ in range(STREAM_MESSAGES):
@@ -75,7 +75,7 @@ def _serve(told: Connection, open_channel: OpenChannel) -> _Seen:
 
 
 def _ask(told: Connection, open_channel: OpenChannel) -> _Seen:
-    channel, message = connected(told, open_channel, None), bytes(STREAM_MESSAGE_BYTES)
+    channel, message = connect_to_server(told, open_channel, None), bytes(STREAM_MESSAGE_BYTES)
 
     def give() -> None:
         for _ in range(STREAM_MESSAGES):

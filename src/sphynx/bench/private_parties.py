@@ -114,7 +114,7 @@ def run_parties(job: Job, pixels: NDArray[np.uint8], expected: NDArray[np.int64]
 
 
 def run_pair(serve: Party[Result], ask: Party[Result], *, where: str, remedy: str) -> tuple[Result, Result]:
-    """Run both in processes of their own; return their results. The first is `accepted`, the second `connected`.
+    """Run both in processes of their own; return their results. The first accepts, the second connects.
 
     Where one fails, the other is ended at once: a server would wait long for a client that never connects.
     """
@@ -129,7 +129,7 @@ def run_pair(serve: Party[Result], ask: Party[Result], *, where: str, remedy: st
     return served, asked
 
 
-def accepted(told: Connection, open_channel: OpenChannel, link: Link | None) -> Channel:
+def accept_client(told: Connection, open_channel: OpenChannel, link: Link | None) -> Channel:
     """The server's end, once the other process has been told the port and has connected."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         told.send(("done", listener.getsockname()[1]))
@@ -137,7 +137,7 @@ def accepted(told: Connection, open_channel: OpenChannel, link: Link | None) -> 
         return open_channel(listener.accept()[0], "server", link)
 
 
-def connected(told: Connection, open_channel: OpenChannel, link: Link | None) -> Channel:
+def connect_to_server(told: Connection, open_channel: OpenChannel, link: Link | None) -> Channel:
     """The client's end."""
     return open_channel(socket.create_connection(("127.0.0.1", told.recv())), "client", link)
 
@@ -150,7 +150,7 @@ def _serve(told: Connection, job: Job) -> Measured:
     model = ServerModel(program, weights, memory_bytes=job.weight_memory_bytes, check=check)
     details = {"model_s": time.monotonic() - started, "prepared_bytes": model.prepared_bytes}
     details["he_bytes"] = _he_bytes(model.maps_for(job.batch).plan, job.batch)
-    channel = accepted(told, job.open_channel, job.link)
+    channel = accept_client(told, job.open_channel, job.link)
     party = InferenceServer(model, channel)
     _tell_check(channel, check)
     measured = Measured(details=details)
@@ -168,8 +168,8 @@ def _serve(told: Connection, job: Job) -> Measured:
 
 def _ask(told: Connection, job: Job, pixels: NDArray[np.uint8], expected: NDArray[np.int64]) -> Measured:
     program = load_program(job.folder)
-    channel = connected(told, job.open_channel, job.link)
-    party = InferenceClient(program, channel, check=_told_check(channel))
+    channel = connect_to_server(told, job.open_channel, job.link)
+    party = InferenceClient(program, channel, check=_receive_check(channel))
     measured, equal = Measured(), True
     for run, bundle_id in enumerate(job.bundle_ids):
         _in_step(channel)
@@ -197,7 +197,7 @@ def _tell_check(channel: Channel, check: CheckPlan | None) -> None:
     channel.send(bytes((check.ring_bits, check.functionals) if check else (0, 0)))
 
 
-def _told_check(channel: Channel) -> CheckPlan | None:
+def _receive_check(channel: Channel) -> CheckPlan | None:
     ring_bits, functionals = channel.receive(2)
     return CheckPlan(ring_bits, functionals) if functionals else None
 

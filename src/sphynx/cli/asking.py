@@ -67,7 +67,7 @@ class Asking:
     def _make_missing(self, bundles: int) -> None:
         missing = bundles - self._client.ready_ahead
         if missing > 0:
-            self._client.prepare(missing, done=lambda _number: self._bar.advance(self._task))
+            self._client.prepare(missing, progress=lambda _update: self._bar.advance(self._task))
 
     def _go_on(self, work: Callable[[], Done]) -> Done:
         """Do the work; where a server is lost, do it again at another, a question with another bundle."""

@@ -110,7 +110,7 @@ def require_exact(run: BenchRun | ThroughputRun, where: str) -> None:
         )
 
 
-def measured(
+def measure(
     programs: list[str] | None,
     untrained: str,
     backend: str,

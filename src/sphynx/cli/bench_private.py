@@ -58,7 +58,7 @@ def private(
     """
     voice = opt.voice_for(verbose, quiet)
     with tempfile.TemporaryDirectory(prefix="sphynx-bench-") as temporary:
-        run = bench.measured(
+        run = bench.measure(
             programs,
             untrained,
             backend,

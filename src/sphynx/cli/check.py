@@ -74,7 +74,7 @@ def check(
 
     voice = opt.voice_for(verbose, quiet)
     backends = opt.parse_backends(private, "--private") if private else []
-    loaded = Compiled.load(compiled, voice.say)
+    loaded = Compiled.load(compiled, voice.report)
     network = load_network(run) if run else None
     opened = _open(loaded, data, image_size, stream, skip_bad, voice, where=compiled)
     chosen = loaded.images(opened, split=split, images=images)
@@ -106,7 +106,7 @@ def check(
         return
     rows = [
         ["integer accuracy", _percent(result.accuracy)],
-        ["a share off by one, for each image", f"2^{off_by_one:.1f}"],
+        ["chance that a share is off by one, per image", f"2^{off_by_one:.1f}"],
     ]
     if result.float_network is not None:
         rows += [
@@ -186,12 +186,17 @@ def _require_exact(exams: Sequence[Exam], compiled: str) -> None:
 
 def _ask_privately(compiled: Compiled, images: Samples, backends: Sequence[Backend], *, quiet: bool) -> list[Exam]:
     from rich.console import Console
-    from rich.progress import Progress
+    from rich.progress import Progress, TaskID
 
     from sphynx.api.examining import examine_privately
 
     with Progress(console=Console(stderr=True), disable=quiet) as progress:
-        tasks = {each: progress.add_task(f"asking privately, {each}", total=len(images)) for each in backends}
+        tasks: dict[str, TaskID] = {}
+        for each in backends:
+            tasks[each] = progress.add_task(f"asking privately, {each}", total=len(images))
         return examine_privately(
-            compiled, images, backends, done=lambda backend, done: progress.update(tasks[backend], completed=done)
+            compiled,
+            images,
+            backends,
+            progress=lambda update: progress.update(tasks[update.stage], completed=update.done),
         )

@@ -89,9 +89,9 @@ def show(
     """
     import torch
 
-    from sphynx.data.open import open_any
+    from sphynx.api.data import open_data
 
-    opened = open_any(data, image_size=image_size, stream=stream, skip_bad=skip_bad, groups=groups)
+    opened = open_data(data, image_size=image_size, stream=stream, skip_bad=skip_bad, groups=groups)
     counts = [
         torch.bincount(images.labels, minlength=opened.classes).tolist() for images in (opened.train, opened.test)
     ]
@@ -142,7 +142,7 @@ def sample(
 
       sphynx data sample cifar100 --number 7 -o picture.png
     """
-    from sphynx.data.open import open_data
+    from sphynx.api.data import open_data
     from sphynx.data.picture import save_picture
 
     opened = open_data(data, image_size=image_size, skip_bad=skip_bad)
@@ -180,7 +180,7 @@ def pack(
 
       sphynx data pack xrays --image-size 128 --groups 'person\\d+|IM-\\d+' -o xrays-128
     """
-    from sphynx.data.open import open_data
+    from sphynx.api.data import open_data
     from sphynx.data.packed import save_packed
 
     opened = open_data(images, image_size=image_size, skip_bad=skip_bad, groups=groups)

@@ -39,7 +39,7 @@ def design(
 
     The published cells are used unless a strategy searches for others. Found cells are ranked together with the
     published and some random ones: each is trained briefly on part of the training images, and the best on the rest are
-    used. With fewer than 1,000 training images that rest is too small to choose by, and nothing is searched unless
+    used. With fewer than 1,000 training images the rest is too small for a choice, and nothing is searched unless
     --random-cells is given. Many random cells are ranked in rounds, all of them briefly and the better third for
     longer: a random search by itself. The final table compares the network with the same plan using random and
     published cells, trained with the same recipe from as many seeds.

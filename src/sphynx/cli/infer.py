@@ -98,7 +98,7 @@ def infer(
     settings = replace(settings, ahead=0, warn=warner(context))
     client_of = partial(Client, server or USUAL_ADDRESS, **vars(settings))
     failure = SphynxError("the client failed", remedy="Ask again about the images without an answer.")
-    with _interrupted_by_sigterm(), contextlib.ExitStack() as printing:
+    with _interrupt_on_sigterm(), contextlib.ExitStack() as printing:
         try:
             with client_of() as client:
                 printing.callback(
@@ -136,7 +136,7 @@ def _read(client: Client, files: list[Path], answers: Answers) -> list[Picture]:
 
 
 @contextlib.contextmanager
-def _interrupted_by_sigterm() -> Iterator[None]:
+def _interrupt_on_sigterm() -> Iterator[None]:
     """Treat SIGTERM as Ctrl-C: what is done is printed."""
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:

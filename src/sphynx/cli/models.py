@@ -31,10 +31,10 @@ def list_models(folder: Folder = None, as_json: Json = False) -> None:
 
       sphynx models ls
     """
-    from sphynx.zoo.shipped import INSTALL, SHIPPED, load_card, model_names
+    from sphynx.api.models import list_models, load_card
+    from sphynx.zoo.shipped import INSTALL
 
-    place = folder or SHIPPED
-    cards = [load_card(name, place) for name in model_names(place)]
+    cards = [load_card(name, folder) for name in list_models(folder)]
     if as_json:
         print_json(cards)
         return
@@ -61,9 +61,9 @@ def show_model(
 
       sphynx models show sphynx-cifar100-25k
     """
-    from sphynx.zoo.shipped import SHIPPED, load_card
+    from sphynx.api.models import load_card
 
-    card = load_card(name, folder or SHIPPED)
+    card = load_card(name, folder)
     if as_json:
         print_json(card)
         return

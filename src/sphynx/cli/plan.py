@@ -59,7 +59,7 @@ def plan(
     if out is not None:
         found.design.save(out)
     if isinstance(found, StreamPlanList):
-        _show_streams(found, settings, as_json)
+        _show_streams(found, as_json)
     elif isinstance(found, LatencyPlan):
         _show_cells(found.plans, settings, as_json, found)
     else:
@@ -78,10 +78,10 @@ def _refuse_idle_flags(context: typer.Context, family: Family, *, by_latency: bo
 
 
 def _show_cells(plans: PlanList, settings: PlanSettings, as_json: bool, by_latency: LatencyPlan | None = None) -> None:
-    from sphynx.space.planner import parse_percentage, parse_relu_budget
+    from sphynx.space.planner import parse_percentage
 
     estimated = None if by_latency is None else by_latency.estimate
-    budget = parse_relu_budget(settings.relu_budget or 0) if by_latency is None else by_latency.relu_budget
+    budget = plans.relu_budget
     if as_json:
         rows = [_row(plan, channels=plan.channels, depth=plan.depth) for plan in plans.plans]
         seconds, backend = (None, None) if estimated is None else (estimated.total.online_seconds, estimated.backend)
@@ -96,10 +96,8 @@ def _show_cells(plans: PlanList, settings: PlanSettings, as_json: bool, by_laten
         )
 
 
-def _show_streams(plans: StreamPlanList, settings: PlanSettings, as_json: bool) -> None:
-    from sphynx.space.planner import parse_relu_budget
-
-    budget, chosen = parse_relu_budget(settings.relu_budget or 0), plans.design
+def _show_streams(plans: StreamPlanList, as_json: bool) -> None:
+    budget, chosen = plans.relu_budget, plans.design
     if as_json:
         rows = [_row(plan, stages=str(plan.design), blocks=plan.design.blocks) for plan in plans.plans]
         print_json({"relu_budget": budget, "reason": plans.reason, "plans": rows})

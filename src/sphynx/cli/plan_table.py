@@ -38,11 +38,11 @@ def print_plans(plans: PlanList, budget: int, tolerance: float, placed: Design |
             ]
             for p in shown
         ),
-        note=f"Chosen: {plans.reason} Reduce cells are counted at D/3 and 2D/3.{_counted(placed)}{left_out}",
+        note=f"Chosen: {plans.reason} Reduce cells are counted at D/3 and 2D/3.{_describe_count(placed)}{left_out}",
     )
 
 
-def _counted(placed: Design | None) -> str:
+def _describe_count(placed: Design | None) -> str:
     if placed is None:
         return ""
     places = ", ".join(map(str, placed.reduce_positions))

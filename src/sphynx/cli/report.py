@@ -103,7 +103,7 @@ def report(
             stream=stream,
             skip_bad=skip_bad,
             ask=ask,
-            tell=lambda line: voice.say(line, stage="report"),
+            progress=voice.report,
         )
     if summary is not None:
         summary = replace(summary, missing=tuple(with_flags(why, context) for why in summary.missing))

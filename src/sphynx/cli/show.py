@@ -178,24 +178,26 @@ def _title(design: AnyDesign) -> str:
 
 def _design_file(what: str) -> AnyDesign | None:
     """The design in a file, if `what` is a file, a run or a model with one; a genotype file is not."""
-    from sphynx.space.files import is_design, load_any_design
+    from sphynx.api.models import list_models, load_design
+    from sphynx.space.files import is_design
     from sphynx.space.json_file import read_json
     from sphynx.space.published_cells import GENOTYPES
-    from sphynx.zoo.shipped import model_names, model_path
 
-    path = model_path(what) if what in model_names() else Path(what)
+    models, path = list_models(), Path(what)
+    if what in models and not path.exists():
+        return load_design(what)
     names = (*GENOTYPES, *REFERENCES, STREAM)
     if not path.exists() and not what.endswith(".json") and what not in names:
         raise InputError(
             "no file, folder or network has this name",
             where=what,
-            remedy=f"Give a design.json, a run folder, or one of {', '.join((*names, *model_names()))}.",
+            remedy=f"Give a design.json, a run folder, or one of {', '.join((*names, *models))}.",
         )
     if path.is_dir():
         path = path / "design.json"
         if not path.is_file() and what not in names:
             raise InputError("the folder contains no design.json", where=what, remedy="Give a run folder, or a file.")
-    return load_any_design(path) if path.is_file() and is_design(read_json(path)) else None
+    return load_design(path) if path.is_file() and is_design(read_json(path)) else None
 
 
 def _draw(design: Design | StreamDesign, folder: Path) -> list[Path]:

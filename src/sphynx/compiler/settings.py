@@ -105,7 +105,9 @@ class CompileSettings:
         False, "Allow smooth activations (Sigmoid, SiLU, GELU ...), as piecewise-linear functions."
     )
     knees: int = setting(DEFAULT_KNEES, "With `approximate`: ReLUs that a smooth activation may use, 1 to 32.")
-    deployment: Deployment = setting(Deployment(), "What the network is cut for.", flag=None)
+    deployment: Deployment = setting(
+        Deployment(), "The backend and the number of bundles that the network is cut for.", flag=None
+    )
     accept_error: float | None = setting(
         None, "Accept logits that are off by up to this share of their spread. [default: 0.1]"
     )
@@ -115,7 +117,7 @@ class CompileSettings:
         "Read images from the folder as they are needed. [default: as when it was made]",
     )
     skip_bad: bool = setting(False, "Leave out image files that cannot be read; they are listed.")
-    warn: Callable[[str], None] = setting(warnings.warn, "Told what is doubtful or left out.", flag=None)
+    warn: Callable[[str], None] = setting(warnings.warn, "Called with what is doubtful or was left out.", flag=None)
 
     def __post_init__(self) -> None:
         if self.accept_error is not None and not self.accept_error > 0:

@@ -59,7 +59,7 @@ def _refuse(given: tuple[str, ...], known: tuple[str, ...], where: str, knower: 
         f"its classes are not the {knower}'s: class {number} is {given[number]!r} here and {known[number]!r} in the "
         f"{knower}, which does not know {_list(strange)}",
         where=where,
-        remedy="Give data of the same classes; where a class folder is only called otherwise, rename it.",
+        remedy="Give data of the same classes; if a class folder only has a different name, rename it.",
     )
 
 

@@ -50,7 +50,7 @@ def open_idx(folder: Path) -> Data:
 
 def read_idx(path: Path, *, rank: int) -> NDArray[np.uint8]:
     try:
-        content = _unzipped(path) if path.suffix == ".gz" else path.read_bytes()
+        content = _unzip(path) if path.suffix == ".gz" else path.read_bytes()
     except (OSError, EOFError, zlib.error) as error:
         raise InputError(f"the file is damaged or incomplete ({error})", where=str(path), remedy=_REMEDY) from error
     header = 4 + 4 * rank
@@ -66,7 +66,7 @@ def read_idx(path: Path, *, rank: int) -> NDArray[np.uint8]:
     return np.frombuffer(content, np.uint8, offset=header).reshape(lengths)
 
 
-def _unzipped(path: Path) -> bytes:
+def _unzip(path: Path) -> bytes:
     with gzip.open(path) as file:
         content = file.read(most_bytes(path) + 1)
     require_modest(len(content), path)

@@ -41,7 +41,7 @@ _TIFF_VALUE_BYTES = {1: 1, 2: 1, 3: 2, 4: 4, 5: 8, 6: 1, 7: 1, 8: 2, 9: 4, 10: 8
 _TIFF_PARTS = (273, 324)  # where the strips are, or the tiles
 _TIFF_DIRECTORIES = (34665, 34853, 40965)  # tags whose value is the place of a further directory
 _MOST_COPIES = 4  # of a file's bytes as values of its tags
-_TOO_MUCH_METADATA = "its metadata says the same bytes many times, or is too long"
+_TOO_MUCH_METADATA = "its metadata repeats the same bytes many times, or is too long"
 
 
 @dataclass(frozen=True)

@@ -21,5 +21,5 @@ def require_modest(unpacked_bytes: int, path: Path) -> None:
         raise InputError(
             f"it would unpack to more than {MOST_TIMES} times its size",
             where=str(path),
-            remedy="Fetch it again from where it was published; what was unpacked by other means can be read too.",
+            remedy="Fetch it again from where it was published; a copy that another program unpacked can be read too.",
         )

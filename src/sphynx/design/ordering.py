@@ -135,7 +135,7 @@ def _refuse_idle(stage: str, changes: Mapping[str, Mapping[str, Any]], why: str,
 
 def _why_no_search(images: int) -> str:
     return (
-        f"No cells are searched: {images:,} training images are too few to choose by. A ranking on "
+        f"No cells are searched: {images:,} training images are too few for a choice. A ranking on "
         f"{images * HELD_OUT:.0f} of them would be decided by chance, so the published cells are used. "
         f"`random_cells={USUAL_RANDOM_CELLS}` searches and ranks anyway, `random_cells=0` uses what is found."
     )

@@ -88,13 +88,13 @@ def training_recipe(name: str, overrides: Mapping[str, Any], data: DataFace) -> 
 def search_recipe(name: str, overrides: Mapping[str, Any], data: DataFace) -> SearchRecipe:
     """The same for a cell search."""
     recipe = load_search_recipe(recipe_for(data) if name == AUTO else name, overrides)
-    return _searched_long_enough(recipe, len(data.train)) if name == AUTO and "epochs" not in overrides else recipe
+    return _lengthen_search(recipe, len(data.train)) if name == AUTO and "epochs" not in overrides else recipe
 
 
 def placement_recipe(name: str, overrides: Mapping[str, Any], data: DataFace) -> PlacementRecipe:
     """The same for a placement."""
     recipe = load_placement_recipe(recipe_for(data) if name == AUTO else name, overrides)
-    return _searched_long_enough(recipe, len(data.train)) if name == AUTO and "epochs" not in overrides else recipe
+    return _lengthen_search(recipe, len(data.train)) if name == AUTO and "epochs" not in overrides else recipe
 
 
 def recipe_for(data: DataFace) -> str:
@@ -113,7 +113,7 @@ def epochs_of(steps: int, images: int, batch_size: int) -> int:
     return ceil(steps / (images // min(batch_size, images)))
 
 
-def _searched_long_enough(recipe: Searched, images: int) -> Searched:
+def _lengthen_search(recipe: Searched, images: int) -> Searched:
     """Weights learn from one half of the images."""
     epochs = epochs_of(LEAST_SEARCH_STEPS, max(images // 2, 1), recipe.batch_size)
     return dataclasses.replace(recipe, epochs=max(epochs, recipe.epochs))

@@ -28,7 +28,7 @@ from sphynx.train.objective import distillation_loss
 from sphynx.train.processes import Processes
 from sphynx.train.recipe import Recipe
 from sphynx.train.views import views_identity
-from sphynx.zoo.pretrained import taught
+from sphynx.zoo.pretrained import add_teacher
 
 
 class TaughtPairs:
@@ -87,7 +87,7 @@ def taught_job(
     work: Work,
 ) -> Job:
     job = Job(design, data, recipe, out, work.seed, views=views, voice=work.voice, processes=Processes(work.device))
-    return taught(job, teacher)
+    return add_teacher(job, teacher)
 
 
 def taught_lessons(job: Job) -> Lessons:

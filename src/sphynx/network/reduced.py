@@ -67,7 +67,7 @@ class ReducedNetwork(nn.Module):
                 raise InputError(
                     f"the network has no ReLU layer {described.layer!r}",
                     where=design.name or "reduced design",
-                    remedy="Take the design as `sphynx reduce` wrote it.",
+                    remedy="Use the design as `sphynx reduce` wrote it.",
                 )
             inner.set_submodule(described.layer, ReducedActivation(described))
 

@@ -1,4 +1,4 @@
-"""A compiled folder: program.json, and the weights, or what they follow from (derive.py). No torch."""
+"""A compiled folder: program.json, and the weights, or what they follow from (compiler/rounding.py). No torch."""
 
 from __future__ import annotations
 

@@ -21,14 +21,14 @@ from sphynx.program.steps import Final
 
 ORIGINAL = "original.safetensors"
 FAR_OFF = 0.1  # of the answers' spread from image to image: a compilation farther off than that has failed
-MISREAD = 0.02  # of the same spread, before anything is rounded: then another network was read
+MISREAD = 0.02  # of the same spread, before anything is rounded: then the file was read as a different network
 HARDLY_VARYING = 0.01  # of the answers' own size: from image to image they are as good as constant
 GUESSING = 0.2  # of the way from guessing to no mistakes: less, on training images, is hardly better than guessing
 SINGLE_PRECISION = float(np.finfo(np.float32).eps)
 _ROUNDINGS = 1000  # that a float network's answers may be off by, relative to their size: sums of many rounded numbers
 
 MISREAD_REMEDY = (
-    "This is an error of Sphynx: please report it with the network, whose weights may be random, the size of its "
+    "This is a bug in Sphynx: please report it with the network, whose weights may be random, the size of its "
     "images, and the output of sphynx doctor --json."
 )
 
@@ -96,7 +96,7 @@ class Judgement:
         return (
             f"the float network itself is right about only {self.float_accuracy:.1%} of {self.images} calibration "
             f"images; guessing among {self.classes} classes is right about {1 / self.classes:.1%}. The likely cause is "
-            "another normalisation than in training: give `mean` and `std`. Otherwise bring "
+            "a normalisation that differs from that in training: give `mean` and `std`. Otherwise bring "
             "trained weights, and data whose classes are in the network's order."
         )
 
@@ -109,8 +109,9 @@ class Judgement:
         """Say what is wrong where errors up to this share of the spread are accepted; by default a tenth."""
         if self.is_misread and (accepted is None or not (self.read_error or 0.0) <= accepted):
             return (
-                f"another network was read: before anything is rounded, its logits are off by {self.read_error:.0%} of "
-                f"their spread from image to image, and {self.same_class:.0%} of the images get the same class",
+                f"the file was read as a different network: even before rounding, its logits are off by "
+                f"{self.read_error:.0%} of their spread from image to image, and {self.same_class:.0%} of the images "
+                "get the same class",
                 MISREAD_REMEDY,
             )
         limit = FAR_OFF if accepted is None else accepted

@@ -31,7 +31,7 @@ UNPRINTABLE = "a name has characters that cannot be printed"
 # Large networks have some hundreds. A client plans them, and keeps a number for each element of each tensor.
 MAX_STEPS, MAX_TERMS = 1 << 11, 1 << 13
 MAX_ELEMENTS = 1 << 28
-_REMEDY_SIZE = "No network that can be asked privately is that large: compile a smaller one."
+_REMEDY_SIZE = "Networks of that size cannot be evaluated privately: compile a smaller one."
 
 
 def program_from_json(data: Any, where: str = "program") -> Program:

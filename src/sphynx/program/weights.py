@@ -2,7 +2,7 @@
 
 Weights are int8 or int16, bias maps int64. Reading checks names, kinds and shapes against the program before use.
 Of grouped convolutions the weights inside a group are stored; files that hold all pairs of channels are read as well.
-corrections.safetensors is a file of the same kind, in place of the weights where they can be derived (derive.py).
+corrections.safetensors is a file of the same kind, in place of the weights where they can be derived.
 """
 
 from __future__ import annotations

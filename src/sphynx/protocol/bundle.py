@@ -79,7 +79,7 @@ class Bundle:
         """Before anything is computed from it."""
         if self.check_plan != check_plan:
             raise InputError(
-                "it was made for clients that are trusted otherwise",
+                "it was made for another kind of security",
                 where="bundle",
                 remedy="Prepare a bundle in the mode that is served.",
             )
@@ -204,4 +204,4 @@ def load_bundle(path: Path) -> Bundle:
             metadata["check"],
         )
     except (KeyError, ValueError):
-        raise InputError("its metadata are incomplete", where=str(path), remedy=_REMEDY) from None
+        raise InputError("its metadata is incomplete", where=str(path), remedy=_REMEDY) from None

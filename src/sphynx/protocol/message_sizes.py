@@ -45,11 +45,11 @@ def _sizes(plan: ProgramPlan, layers: Layers, backend: Backend, images: int) -> 
     for name in plan.convs:
         yield name, plan.reply_bytes(name, plan.whole(images))
     for name, layer in layers.items():
-        yield name, _LEAST_BYTES * _chosen_by(layer)  # first: beyond it there are more OTs than the core counts
+        yield name, _LEAST_BYTES * _count_choices(layer)  # first: beyond it there are more OTs than the core counts
         yield name, _largest(layer, backend)
 
 
-def _chosen_by(layer: Layer) -> int:
+def _count_choices(layer: Layer) -> int:
     """Elements or gates whose bits are choices in OTs."""
     if isinstance(layer, ReluLayer):
         return layer.shape.count

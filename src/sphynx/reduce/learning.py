@@ -20,8 +20,9 @@ from sphynx.record import fingerprint
 from sphynx.reduce.task import Task
 from sphynx.run.folder import RunFolder
 from sphynx.run.interrupt import Interrupt
-from sphynx.run.progress import Progress, Value
+from sphynx.run.progress import Progress
 from sphynx.run.saver import Saver
+from sphynx.run.update import Value
 from sphynx.train.objective import distillation_loss
 from sphynx.train.step import uses_channels_last, uses_half_precision
 from sphynx.train.views import weights_digest

@@ -18,7 +18,7 @@ from sphynx.network.reduced import FIRST_SQUARE, letters, replace_relus
 from sphynx.reduce.learning import learn
 from sphynx.reduce.parabola import start_squares
 from sphynx.reduce.task import Choice, Task
-from sphynx.run.progress import Value
+from sphynx.run.update import Value
 from sphynx.space.reduced import COEFFICIENTS, IDENTITY, SQUARE
 from sphynx.space.tally import Shape
 

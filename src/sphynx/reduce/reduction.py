@@ -84,7 +84,7 @@ def reduce_trained(
         )
     if recipe.distillation == "none":
         raise InputError(
-            "the recipe does not distil, so that the network would not learn from the original",
+            "the recipe does not distil, so the network would not learn from the original",
             where="`recipe`",
             remedy='Give `settings={"distillation": "kl"}`, or the recipe distil.',
         )
@@ -108,7 +108,7 @@ def reduce_trained(
 
 
 def _reduce(task: Task, method: Method, out: Path) -> Reduced:
-    choice = _chosen(task, METHODS[method])
+    choice = _choose_once(task, METHODS[method])
     recipe = task.recipe
     if counts_of(choice.design).squares and not recipe.grad_clip:
         recipe = dataclasses.replace(recipe, grad_clip=LARGEST_GRADIENT)  # squares of squares run away otherwise
@@ -143,7 +143,7 @@ def counts_of(design: AnyDesign) -> NonlinearCounts:
     return NonlinearCounts(total.relus, total.comparisons)
 
 
-def _chosen(task: Task, choose: Callable[[Task], Choice]) -> Choice:
+def _choose_once(task: Task, choose: Callable[[Task], Choice]) -> Choice:
     """The method's choice; that of an earlier, interrupted run where there is one."""
     folder = RunFolder(task.out / CHOSEN)
     belongs_to = fingerprint(

@@ -54,8 +54,8 @@ def measure_sensitivity(
                     assert y.grad is not None
                     sums = found.setdefault(layer, {kind: torch.zeros(()) for kind in kinds})
                     for kind in kinds:
-                        change = y.grad * (_activated(z, kind) - functional.relu(z))
-                        sums[kind] = sums[kind] + _summed(change, over).square().sum(0).double().cpu()
+                        change = y.grad * (_activate(z, kind) - functional.relu(z))
+                        sums[kind] = sums[kind] + _sum_over(change, over).square().sum(0).double().cpu()
     finally:
         for hook in hooks:
             hook.remove()
@@ -63,13 +63,13 @@ def measure_sensitivity(
     return found
 
 
-def _summed(change: Tensor, over: Over) -> Tensor:
+def _sum_over(change: Tensor, over: Over) -> Tensor:
     if over == "layers":
         return change.flatten(1).sum(1)
     return change.flatten(2).sum(2) if over == "channels" and change.ndim > 2 else change
 
 
-def _activated(z: Tensor, kind: str) -> Tensor:
+def _activate(z: Tensor, kind: str) -> Tensor:
     if kind == RELU:
         return functional.relu(z)
     if kind == IDENTITY:

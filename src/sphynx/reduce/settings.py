@@ -24,14 +24,14 @@ class ReduceSettings(Record):
     """
 
     method: Method = setting("auto", "auto tries stream and channels, and keeps the better")
-    backend: Backend = setting("gmw", "protocol for ReLUs that prices are of: a square is cheap under gc only")
+    backend: Backend = setting("gmw", "backend that prices are computed for: squares are cheap with gc only")
     search_epochs: int = setting(10, "epochs in which a method learns which ReLUs stay, before the training")
     search_rate: float = setting(0.01, "learning rate of the weights in those epochs")
     mask_rate: float = setting(
-        0.0, "Adam's rate of learned masks; 0 = a mask can fall from 1 to 0 in a tenth of the steps"
+        0.0, "Adam's learning rate for masks; 0 = a mask can fall from 1 to 0 in a tenth of the steps"
     )
     rounds: int = setting(
-        8, "channels: plans on the way to the budget, each from prices and sensitivities as they are then"
+        8, "channels: plans on the way to the budget, each from the prices and sensitivities at that point"
     )
     batches: int = setting(8, "batches of training images that a sensitivity is measured on")
     held_out: float = setting(0.1, "share of the training images that methods and networks are compared on")

@@ -266,12 +266,12 @@ def _read_file(path: Path, data: Any, found: Sources) -> None:
         found.scaling.append(ScalingRun(results, _environment(data["machine"], data.get("source"))))
     elif isinstance(rows, list) and rows and all(isinstance(r, Mapping) and "inferences_per_s" in r for r in rows):
         found.throughput += [
-            BenchEntry(ThroughputRow.from_json(row, where=f"{where}, row {n}"), path.name, *_made(row, about))
+            BenchEntry(ThroughputRow.from_json(row, where=f"{where}, row {n}"), path.name, *_origin_of(row, about))
             for n, row in enumerate(rows)
         ]
     elif isinstance(rows, list) and rows and all(isinstance(r, Mapping) and _is_private(r) for r in rows):
         found.private += [
-            BenchEntry(BenchRow.from_json(row, where=f"{where}, row {n}"), path.name, *_made(row, about))
+            BenchEntry(BenchRow.from_json(row, where=f"{where}, row {n}"), path.name, *_origin_of(row, about))
             for n, row in enumerate(rows)
         ]
     elif isinstance(data, Mapping) and {"layers", "images", "accuracy"} <= data.keys():
@@ -294,7 +294,7 @@ def _read_file(path: Path, data: Any, found: Sources) -> None:
         )
 
 
-def _made(row: Mapping[str, Any], about: Mapping[str, Any]) -> tuple[str, str, dict[str, Any]]:
+def _origin_of(row: Mapping[str, Any], about: Mapping[str, Any]) -> tuple[str, str, dict[str, Any]]:
     """The machine, its software, and both in the words of a run's environment: a row's own, else the file's."""
     machine, source = (row.get(key, about.get(key)) for key in ("machine", "source"))
     return _machine_text(machine), _software_text(machine), _environment(machine, source)

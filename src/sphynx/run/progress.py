@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Literal, TextIO
 
@@ -21,26 +21,10 @@ from rich.console import Console
 from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
+from sphynx.run.update import Listener, Update, Value, ignore
+
 _WIDTH = 9
 _SPOKEN_EVERY_S = 5.0  # by a verbose voice
-
-Value = float | int | str | None
-
-
-@dataclass(frozen=True)
-class Update:
-    """A report to a progress listener: an epoch's numbers, or a note.
-
-    >>> update = sphynx.Update("train", done=3, total=23, values={"loss": 0.5})
-    >>> f"{update.done} of {update.total}: {update.values['loss']}"
-    '3 of 23: 0.5'
-    """
-
-    stage: str
-    done: int = 0  # steps, of `total`
-    total: int = 0
-    values: Mapping[str, Value] = field(default_factory=dict)
-    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -48,12 +32,16 @@ class Voice:
     """How much long work says on stderr, and who hears of it besides. Verbose: where it is, between epochs too."""
 
     level: Literal["quiet", "normal", "verbose"] = "normal"
-    listener: Callable[[Update], None] = lambda _update: None
+    listener: Listener = ignore
 
     def say(self, text: str, *, stage: str = "") -> None:
         """A line between stages."""
         self.listener(Update(stage, note=text))
         self.write(text)
+
+    def report(self, update: Update) -> None:
+        """Say the note of an update; as a listener of other work."""
+        self.say(update.note, stage=update.stage)
 
     def write(self, text: str) -> None:
         """On stderr alone."""

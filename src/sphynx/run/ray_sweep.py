@@ -19,7 +19,8 @@ from ray.exceptions import RayError
 
 from sphynx import errors
 from sphynx.errors import InputError, InterruptedWorkError, SphynxError
-from sphynx.run.progress import Update, Voice, speak_with
+from sphynx.run.progress import Voice, speak_with
+from sphynx.run.update import Update
 
 Result = TypeVar("Result")
 

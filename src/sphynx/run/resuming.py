@@ -22,7 +22,7 @@ def holds_a_run(out: Path) -> InputError:
 
 def begun_with_other_data(file: Path) -> InputError:
     return InputError(
-        "the data are not those that the run was started with: images, labels or names of classes differ",
+        "the data differ from those that the run was started with, in images, labels or class names",
         where=str(file),
-        remedy="Give the data as they were, or another `out` folder.",
+        remedy="Give the same data, or another `out` folder.",
     )

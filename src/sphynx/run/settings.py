@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,7 +9,8 @@ from typing import TYPE_CHECKING
 from sphynx.config import described, setting
 
 if TYPE_CHECKING:
-    from sphynx.run.progress import Update, Voice
+    from sphynx.run.progress import Voice
+    from sphynx.run.update import Listener
 
 AUTO = "auto"  # a device, or a recipe: the one that suits
 
@@ -23,9 +23,7 @@ class WorkSettings:
     seed: int = setting(0, "The first seed.", least=0)
     resume: bool = setting(False, "Continue the run in the folder.")
     device: str = setting(AUTO, "auto, cpu, cuda or cuda:N.")
-    progress: Callable[[Update], None] | Voice | None = setting(
-        None, "Hears of every epoch; without it nothing is said."
-    )
+    progress: Listener | Voice | None = setting(None, "Called after every epoch; without it nothing is reported.")
 
 
 @dataclass(frozen=True, kw_only=True)

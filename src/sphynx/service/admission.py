@@ -49,7 +49,7 @@ class Places:
         """Waits for a place so long; raises if there is none then."""
         with self._changed:
             if not self._changed.wait_for(lambda: self._has_place(holder), wait_s):
-                raise RefusedError("the server is busy", where="server", remedy="Try again in a while.")
+                raise RefusedError("the server is busy", where="server", remedy="Try again later.")
             self._held[holder] += 1
 
     @contextmanager

@@ -60,7 +60,7 @@ def agree(
     program = _read_program(bytes(channel.receive(welcome.program_bytes)))
     if welcome.service != SERVICE_VERSION or program.content_hash != welcome.program:
         raise SphynxError(
-            "the server's program does not match its hash", where=where, remedy="Ask whoever runs the server."
+            "the server's program does not match its hash", where=where, remedy="Contact the server's operator."
         )
     if not program.content_hash.startswith(wanted):
         what, remedy = session.other_program(program.content_hash)

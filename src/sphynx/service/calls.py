@@ -39,7 +39,7 @@ from sphynx.service.plain_values import (
 
 MAX_CALL_BYTES = 1 << 16
 MAX_ANSWER_BYTES = 1 << 24
-AGAIN = "Try again in a while."
+AGAIN = "Try again later."
 PLACES = ("connections", "offline", "online", "ahead")
 _LENGTH = struct.Struct("<I")
 

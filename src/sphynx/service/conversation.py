@@ -113,7 +113,7 @@ class Conversation:
     def _next_request(self, timeout_s: float) -> session.Message:
         with self._idle_lock:
             if self._service.stopping.is_set():
-                raise RefusedError("the server is stopping", where="server", remedy="Try again in a while.")
+                raise RefusedError("the server is stopping", where="server", remedy="Try again later.")
             self._is_idle = True
         try:
             return session.receive(self.channel, timeout_s=timeout_s)
@@ -128,12 +128,12 @@ class Conversation:
             raise RefusedError(
                 "the server's list of revoked keys is overdue",
                 where="server",
-                remedy="Ask whoever runs the server: sphynx keys revoke signs a new list.",
+                remedy="Ask the server's operator to sign a new list: sphynx keys revoke.",
             )
         if revoked or self.peer.expires_at <= time.time():
             why = "was revoked" if revoked else "has expired"
             raise RefusedError(
-                f"the client's certificate {why}", where="client", remedy="Ask whoever runs the server for new keys."
+                f"the client's certificate {why}", where="client", remedy="Ask the server's operator for new keys."
             )
 
     def _welcome(self, hello: Hello) -> None:
@@ -277,7 +277,7 @@ class Conversation:
             )
             if bundle.check_plan != self._check:
                 raise BundleRefusedError(
-                    "it was made with another security", where="infer", remedy="Prepare a new bundle."
+                    "it was made for another kind of security", where="infer", remedy="Prepare a new bundle."
                 )
             self.channel.take_record()
             start_s = time.monotonic()

@@ -212,19 +212,19 @@ class ClientKeys:
         if self._is_overdue:
             # OpenSSL would refuse every server now. The serial is compared in `check` instead.
             self.context.verify_flags &= ~ssl.VERIFY_CRL_CHECK_CHAIN
-            warn(f"{folder / REVOKED} is overdue: ask for the authority's newest, it may name this server")
+            warn(f"{folder / REVOKED} is overdue: ask for the authority's newest list, which may name this server")
 
     def warn_if_older(self, seen: SeenNumbers) -> None:
         """After a handshake, which verifies the list. An overdue one is not verified, and its number not kept."""
         newest = seen.raise_to(0 if self._is_overdue else self._list.number)
         if self._list.number < newest:
-            self._warn(f"{self._folder / REVOKED} is older than one that was here before: ask for the newest")
+            self._warn(f"{self._folder / REVOKED} is older than one that was here before: ask for the newest list")
 
     def check(self, server_serial: int, where: str) -> None:
         """Refuse a server whose certificate was revoked; `where` is the server, for the error."""
         if server_serial in self._list.serials:
             raise HandshakeError(
-                "the server's certificate was revoked", where=where, remedy="Ask whoever runs the server."
+                "the server's certificate was revoked", where=where, remedy="Contact the server's operator."
             )
 
 

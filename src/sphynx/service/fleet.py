@@ -236,7 +236,7 @@ class Fleet:
         elif note == DONE and worker.connections:
             worker.connections -= 1
         elif note:
-            raise ValueError("it said what no worker says then")
+            raise ValueError("it sent a message that no worker sends")
         else:
             raise EOFError
         return True

@@ -255,7 +255,7 @@ def _load_revoked(folder: Path) -> x509.CertificateRevocationList:
         return x509.load_pem_x509_crl(path.read_bytes())
     except (OSError, ValueError) as error:
         # Starting from an empty list here would quietly admit everybody again.
-        raise InputError(f"it cannot be read ({error})", where=str(path), remedy="Restore it from a copy.") from None
+        raise InputError(f"it cannot be read ({error})", where=str(path), remedy="Restore it from a backup.") from None
 
 
 def _revocation_list(

@@ -16,9 +16,9 @@ Labels = tuple[tuple[str, str], ...]
 PREFIX = "sphynx_"
 # Every metric there is: its kind and its help text.
 METRICS = {
-    "connections_total": ("counter", "Connections by how they ended."),
+    "connections_total": ("counter", "Connections, by how they ended."),
     "handshake_failures_total": ("counter", "Connections that were not admitted."),
-    "refusals_total": ("counter", "Requests that were not granted."),
+    "refusals_total": ("counter", "Requests that were refused."),
     "bundles_prepared_total": ("counter", "Bundles prepared, by backend."),
     "inferences_total": ("counter", "Inferences, by backend and result."),
     "offline_seconds_total": ("counter", "Seconds spent preparing bundles."),
@@ -30,7 +30,7 @@ METRICS = {
     "online_running": ("gauge", "Inferences running now."),
     "ahead_running": ("gauge", "Preparations of bundles made ahead, running now."),
     "bundles_ready": ("gauge", "Bundles in the store."),
-    "unread_bytes": ("gauge", "Bytes of answers that clients have not taken yet, in memory."),
+    "unread_bytes": ("gauge", "Bytes of answers in memory that clients have not read yet."),
     "store_bytes": ("gauge", "Bytes of the bundles in the store."),
     "revocation_list_ends_soon": ("gauge", "1 if the list of revoked keys expires within 14 days."),
 }

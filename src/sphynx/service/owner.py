@@ -93,13 +93,13 @@ class _Caller:
         if part in PLACES:
             return self._place(part, called, **arguments)
         if self._ledger is None:
-            raise ValueError("a worker says who it is first")
+            raise ValueError("a worker must identify itself first")
         return self._ask_ledger(self._ledger, called, arguments)
 
     def _ask_ledger(self, ledger: Ledger, called: str, arguments: dict[str, Any]) -> object:
         limits = self._admission.limits
         if called == "discard" and ledger.unwritten > MOST_UNWRITTEN:
-            raise ValueError("too many bundles were given up that the disk has not taken")
+            raise ValueError("too many discarded bundles are not yet recorded on the disk")
         for name, own in (("most", limits.bundles_per_client), ("hourly", limits.images_per_hour)):
             if name in arguments:
                 arguments[name] = own if arguments[name] is None else min(own, arguments[name])

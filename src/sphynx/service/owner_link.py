@@ -37,14 +37,14 @@ class OwnerLink:
         try:
             sock = self._connection()
         except (EOFError, OSError):  # no descriptor or thread left; if the owner is gone, the control socket says so
-            raise SphynxError("the ledger does not answer now", where="server", remedy=AGAIN) from None
+            raise SphynxError("the ledger is not answering", where="server", remedy=AGAIN) from None
         asked = write_call(name, arguments)
         try:
             frame = _ask(sock, asked)
         except (EOFError, OSError):
             self._lost()
             raise SphynxError(
-                "the process that owns the ledger is gone", where="server", remedy="Start the server again."
+                "the process that owns the ledger has ended", where="server", remedy="Start the server again."
             ) from None
         return read_answer(name, frame)
 

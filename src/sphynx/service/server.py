@@ -43,7 +43,7 @@ from sphynx.threads import Worker
 
 ACCEPT_PAUSE_S = 0.1  # while the machine has no descriptor left
 ROOM_PAUSE_MS = 20  # while all places for handshakes are taken
-_LATER, _ASK = "Try again in a while.", "Ask whoever runs the server: its log says more."
+_LATER, _ASK = "Try again later.", "Contact the server's operator: its log says more."
 
 
 class Server:

@@ -45,9 +45,11 @@ class Limits(Record):
         least=1,
         choose=True,
     )
-    handshakes: int = setting(256, "Peers at once that have not proved who they are.", flag=None)
+    handshakes: int = setting(256, "Connections that may be open at once before they are authenticated.", flag=None)
     connections: int = setting(64, "Clients that may be connected at once.", least=1)
-    connections_per_client: int = setting(16, "As many processes may share one client's keys.", flag=None)
+    connections_per_client: int = setting(
+        16, "Connections of one client at once, such as processes that share its keys.", flag=None
+    )
     bundles_per_client: int = setting(
         32, "Bundles that one client may keep ready.", flag="pool", least=1, most=MAX_BUNDLES
     )
@@ -63,12 +65,16 @@ class Limits(Record):
         512 << 20, "Memory for new bundles, to avoid reading them back."
     )  # a server's half has some 90 bytes for each ReLU
     weight_memory_bytes: int | None = setting(None, WEIGHT_MEMORY)
-    unread_bytes: int = setting(1 << 30, "Answers in memory, over all connections.", flag=None)
+    unread_bytes: int = setting(
+        1 << 30, "Memory for answers that clients have not read yet, over all connections.", flag=None
+    )
     bundle_lifetime_s: float = setting(7 * 86_400.0, "Seconds that a bundle is kept.", flag=None)
     handshake_s: float = setting(10.0, "Seconds to wait for the TLS handshake.", flag="handshake", least=0.1)
     message_s: float = setting(60.0, "Seconds to wait for a message.", flag="timeout", least=0.1)
     online_message_s: float = setting(
-        10.0, "The same in an inference: below `queue_s`, so that who waits behind a silent one is served.", flag=None
+        10.0,
+        "The same in an inference: below `queue_s`, so that clients waiting behind a silent one are served.",
+        flag=None,
     )
     idle_s: float = setting(600.0, "Seconds that a client may be idle.", flag="idle", least=0.1)
     queue_s: float = setting(30.0, "Seconds to wait for a worker to become free.", flag=None)
@@ -103,7 +109,7 @@ class ServerSettings(Record):
     state: Path | str | None = setting(
         None, "Where to keep bundles and their ledger. [default: DIR/bundles, for a model bundles/NAME]"
     )
-    limits: Limits = setting(factory=Limits, meaning="Who may do how much.", flag=None)
+    limits: Limits = setting(factory=Limits, meaning="How much each client may use.", flag=None)
     metrics_port: int | None = setting(
         None, "Port for /metrics and /healthz on 127.0.0.1; 0 picks a free one.", least=0, most=65535, written=9464
     )
@@ -117,12 +123,12 @@ class ServerSettings(Record):
     )
     strikes: Path | str | None = setting(
         None,
-        "File of clients that failed checks, which servers may share; three strikes close one out."
+        "File of clients that failed checks, which servers may share; three strikes lock one out."
         " [default: strikes.jsonl beside the bundles]",
     )
     security: Security = setting(
         "semi-honest",
-        "malicious-client protects the weights from clients that change their software too; clients use gc then.",
+        "malicious-client also protects the weights from clients that modify their software; clients then use gc.",
     )
     ot: ExtensionChoice = setting(
         "auto", "How OTs are extended: softspoken, silent (few bytes, more work), or auto: as each client chooses."
@@ -131,7 +137,7 @@ class ServerSettings(Record):
     processes: int = setting(
         1, "Worker processes that share one port and the machine's cores.", least=1, most=256
     )  # more than one can only serve a compiled folder
-    log: TextIO | None = setting(None, "Gets one JSON object a line; worker processes log on stderr.", flag=None)
+    log: TextIO | None = setting(None, "Receives one JSON object per line; worker processes log to stderr.", flag=None)
 
     def __post_init__(self) -> None:
         """Refuse an address, a link, networks or a security that are not valid, before anything is opened."""
@@ -183,7 +189,8 @@ class ClientSettings:
         "auto", "gc (few rounds), gmw (few bytes), or auto: what is ready, otherwise the faster on the measured link."
     )
     security: Security = setting(
-        "semi-honest", "Ask only servers whose weights are protected so or better: malicious-client, from any client."
+        "semi-honest",
+        "Ask only servers with at least this security; malicious-client protects their weights from any client.",
     )
     ot: ExtensionChoice = setting(
         "auto",
@@ -193,7 +200,7 @@ class ClientSettings:
     wait_s: float = setting(10.0, "Seconds to wait for a server that is still starting.", flag="wait", least=0)
     trust_state: bool = setting(False, TRUST_STATE)
     warn: Callable[[str], None] = setting(
-        warnings.warn, "Told about an old list of revoked keys, servers that are down, and bundles not made.", flag=None
+        warnings.warn, "Called about old lists of revoked keys, servers that are down, and bundles not made.", flag=None
     )
     observer: Observer | None = setting(None, "Watches what this end sends and receives.", flag=None)
 

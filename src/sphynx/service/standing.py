@@ -27,7 +27,7 @@ class Standing:
         self._has_failed = False
 
     def check(self) -> None:
-        """Refuse a client that is closed out, or that failed a check since the first time that this was called."""
+        """Refuse a client that is locked out, or that failed a check since the first time that this was called."""
         self._strikes.check(self._peer.name, self._known)
         if self._known is None:
             self._known = self._strikes.count(self._peer.name)

@@ -312,9 +312,9 @@ class Store:
             )
         if not check_plan and (bound or "").startswith(f"{weights_hash} "):
             raise InputError(
-                "these weights were served so that clients need not be trusted; now any client could read them",
+                "these weights were protected from malicious clients; served without that, any client could read them",
                 where=str(self._folder),
-                remedy="Give `security=malicious-client` again, or another folder if that is meant: `state=DIR`.",
+                remedy="Give `security=malicious-client` again or, if this is intended, another folder: `state=DIR`.",
             )
         self.ledger.bind(served)
 
@@ -331,7 +331,8 @@ class Store:
             why, trust, burns = "an older state of the folder was put back", False, noted
         elif note and noted is None and not is_copy:
             why = (
-                why or "the note that would tell an older state of the folder is gone (logging out or a new container)"
+                why
+                or "the note that would reveal an older state of the folder is gone (logging out or a new container)"
             )
         ready = self.ledger.ready()
         if why and ready and not trust:
@@ -394,4 +395,4 @@ def _is_gone(path: Path, error: InputError) -> bool:
 
 
 def _gone_error(bundle_id: bytes) -> BundleGoneError:
-    return BundleGoneError("its file is gone", where=f"bundle {bundle_id.hex()[:8]}", remedy="Prepare a new bundle.")
+    return BundleGoneError("its file is missing", where=f"bundle {bundle_id.hex()[:8]}", remedy="Prepare a new bundle.")

@@ -79,13 +79,13 @@ class Strikes:
         return sum(_client_in(line) == client for line in lines)
 
     def check(self, client: str, known: int | None = None) -> None:
-        """Refuse a client that is closed out, and one with more strikes than its connection has `known`."""
+        """Refuse a client that is locked out, and one with more strikes than its connection has `known`."""
         count = self.count(client)
         if count >= MOST:
             raise RefusedError(
-                f"this client failed {MOST} checks and is closed out",
+                f"this client failed {MOST} checks and is locked out",
                 where="client",
-                remedy="Ask whoever runs the server.",
+                remedy="Contact the server's operator.",
             )
         if known is not None and count > known:
             raise RefusedError(
@@ -164,7 +164,7 @@ def _unreadable() -> RefusedError:
     return RefusedError(
         "the server's list of strikes cannot be read or written",
         where="server",
-        remedy="Ask whoever runs the server: its log says more.",
+        remedy="Contact the server's operator: its log says more.",
     )
 
 

@@ -166,7 +166,7 @@ class TlsState:
                 if self._outgoing.pending:
                     answering()
                 self._flush(sock, deadline)
-                sock.settimeout(_left_s(deadline))
+                sock.settimeout(_seconds_left(deadline))
                 self._take_in(sock.recv(RECORD_BYTES))
             self._flush(sock, deadline)
         except OSError as error:
@@ -226,7 +226,7 @@ class TlsState:
         return True
 
     def _flush(self, sock: socket.socket, deadline: float) -> None:
-        sock.settimeout(_left_s(deadline))
+        sock.settimeout(_seconds_left(deadline))
         sock.sendall(self._outgoing.read())
 
 
@@ -249,7 +249,7 @@ def slices(parts: list[Buffer]) -> Iterator[Buffer]:
         yield short
 
 
-def _left_s(deadline: float) -> float:
+def _seconds_left(deadline: float) -> float:
     left_s = deadline - time.monotonic()
     if left_s <= 0:
         raise TimeoutError

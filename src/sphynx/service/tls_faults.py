@@ -15,25 +15,25 @@ _OTHER_NAME = (
 )
 _OTHER_AUTHORITY = "Check the address, and use keys that the authority of the server's keys has issued."
 _NOBODY_WE_KNOW = "Check the address and the port: a program other than a Sphynx server seems to listen there."
-_SILENT = "Check the address and the port; if they are right the server may be overloaded: try again in a while."
-_NEW_KEYS = "Ask whoever runs the server for new keys (sphynx keys issue NAME --client)."
+_SILENT = "Check the address and the port; if they are right the server may be overloaded: try again later."
+_NEW_KEYS = "Ask the server's operator for new keys (sphynx keys issue NAME --client)."
 
 # By OpenSSL's X509_V_ERR_..., of the server's certificate.
 _SERVERS_KEYS = {
     9: "Check the clocks of both machines.",  # CERT_NOT_YET_VALID
-    10: "Ask whoever runs the server to issue new keys for it, or check this machine's clock.",  # CERT_HAS_EXPIRED
+    10: "Ask the server's operator to issue new keys for it, or check this machine's clock.",  # CERT_HAS_EXPIRED
     18: _OTHER_AUTHORITY,  # DEPTH_ZERO_SELF_SIGNED_CERT
     19: _OTHER_AUTHORITY,  # SELF_SIGNED_CERT_IN_CHAIN
     20: _OTHER_AUTHORITY,  # UNABLE_TO_GET_ISSUER_CERT_LOCALLY
     21: _OTHER_AUTHORITY,  # UNABLE_TO_VERIFY_LEAF_SIGNATURE
-    23: "Trust it no more, and ask whoever runs the server.",  # CERT_REVOKED
+    23: "Stop using this server, and contact its operator.",  # CERT_REVOKED
     62: _OTHER_NAME,  # HOSTNAME_MISMATCH
     64: _OTHER_NAME,  # IP_ADDRESS_MISMATCH
 }
 # By the server's alert, of ours. OpenSSL sends "certificate expired" for an overdue list of revoked keys as well.
 _OUR_KEYS = {
     "certificate revoked": _NEW_KEYS,
-    "certificate expired": "Ask whoever runs the server: your keys have expired, or its own list of revoked ones has.",
+    "certificate expired": "Ask the server's operator: your keys have expired, or its own list of revoked keys has.",
     "unknown ca": _OTHER_AUTHORITY,
     "protocol version": _NOBODY_WE_KNOW,
     "handshake failure": _NOBODY_WE_KNOW,

@@ -83,6 +83,7 @@ class PlanList:
 
     plans: tuple[Plan, ...]
     reason: str
+    relu_budget: int
 
     def __repr__(self) -> str:
         """The chosen one: large budgets have 100,000."""
@@ -136,6 +137,7 @@ def plan(template: Design, relu_budget: int, tolerance: float) -> PlanList:
     return PlanList(
         tuple(replace(p, chosen=True) if p is best else p for p in sorted(plans, key=lambda p: p.channels)),
         f"C={best.channels}, D={best.depth}: {why}; the paper measured accuracy to be nearly flat across the choices.",
+        relu_budget,
     )
 
 

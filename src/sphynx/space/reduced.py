@@ -31,7 +31,7 @@ COEFFICIENTS = 3  # of a channel's square
 MOST_VALUES = 1 << 26  # of a layer; a file that asks for more is not one of ours
 
 BaseDesign = Design | StreamDesign | MicroDesign | ResNet18Design | Vgg11Design | WideResNetDesign
-_REMEDY = "`sphynx reduce` writes such designs; take one as it is."
+_REMEDY = "`sphynx reduce` writes such designs; use one unchanged."
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class Activations:
         if len(self.kinds) not in (self.shape.channels, self.shape.size):
             return [f"{self.layer} has {len(self.kinds)} letters, not one for each channel or value of {self.shape}"]
         unknown = sorted(set(self.kinds) - set(KINDS))
-        return [f"{self.layer} has the letter {unknown[0]!r}, which is none of {' '.join(KINDS)}"] if unknown else []
+        return [f"{self.layer} has the letter {unknown[0]!r}, which is not one of {' '.join(KINDS)}"] if unknown else []
 
     def to_json(self) -> dict[str, Any]:
         packed = base64.b64encode(zlib.compress(self.kinds.encode())).decode()

@@ -57,6 +57,7 @@ class StreamPlan:
 class StreamPlanList:
     plans: tuple[StreamPlan, ...]
     reason: str
+    relu_budget: int
 
     @property
     def chosen(self) -> StreamPlan:
@@ -87,9 +88,8 @@ def plan_stream(
         )
     best = within[0]
     plans = tuple(StreamPlan(d, d.relus, d.parameters, d.macs, d is best) for d in within)
-    return StreamPlanList(
-        plans, f"{best.blocks} blocks: the fewest, and each of them costs rounds of messages in private inference."
-    )
+    why = f"{best.blocks} blocks: the fewest, and each of them costs rounds of messages in private inference."
+    return StreamPlanList(plans, why, relu_budget)
 
 
 def _design(

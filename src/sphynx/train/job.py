@@ -79,7 +79,7 @@ def refuse_other_teacher(job: Job, folder: RunFolder, views: Views | None = None
         raise InputError(
             "the teacher is not the one that the run was started with: its weights differ",
             where=str(folder.path),
-            remedy="Give the teacher as it was, or another `out` folder.",
+            remedy="Give the same teacher, or another `out` folder.",
         )
 
 

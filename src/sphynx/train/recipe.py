@@ -82,9 +82,10 @@ class Recipe(Record):
         0, "epochs of augmented images whose teacher's logits are kept and repeated; 0 = the teacher runs in every step"
     )
     precision: Precision = setting(
-        "auto", "auto = bf16 autocast on a GPU, fp32 elsewhere; tf32 = fp32, but for operands of convolutions on a GPU"
+        "auto",
+        "auto = bf16 autocast on a GPU, fp32 elsewhere; tf32 = fp32 except for operands of convolutions on a GPU",
     )
-    memory_format: MemoryFormat = setting("auto", "auto = channels_last on a GPU but in fp32, contiguous elsewhere")
+    memory_format: MemoryFormat = setting("auto", "auto = channels_last on a GPU except in fp32, contiguous elsewhere")
     acceleration: Acceleration = setting("auto", "how a step runs on a GPU; auto = graph (eager elsewhere)")
 
     def faults(self) -> list[str]:

@@ -1,7 +1,7 @@
 """Compiled networks, weights included, by a model's name. No torch, unless weights are derived.
 
-The package holds a model's program but not its integer weights, which follow from the model (derive.py). They are
-derived when they are first asked for and kept, with a copy of the program, as a compiled folder in the user's cache:
+The package holds a model's program but not its integer weights, which follow from the model (`derive_weights`). They
+are derived when they are first asked for and kept, with a copy of the program, as a compiled folder in the cache:
 
     ~/.cache/sphynx/programs/NAME-HASH/   program.json   weights.safetensors
 
@@ -123,7 +123,7 @@ def _fresh_folder(cache: Path) -> Path:
 
 def _derive(model: Path, folder: Path, out: Path, kept: Path) -> None:
     try:
-        from sphynx.zoo.derive import derive_weights  # here: it takes torch, which later starts do without
+        from sphynx.compiler.rounding import derive_weights  # here: it takes torch, which later starts do without
     except ModuleNotFoundError as error:
         raise MissingPartError(
             f"deriving the weights (once) needs the package {error.name}",

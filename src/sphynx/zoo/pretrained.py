@@ -21,7 +21,7 @@ def load_named(run_or_name: str | Path, folder: Path = SHIPPED) -> TrainedNetwor
     return load_trained(model_path(run_or_name, folder))
 
 
-def taught(
+def add_teacher(
     job: Job,
     teacher: TrainedNetwork | str | Path | Sequence[TrainedNetwork | str | Path] | None,
     folder: Path = SHIPPED,

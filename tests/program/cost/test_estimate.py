@@ -139,6 +139,7 @@ def test_a_latency_budget_between_the_networks_of_a_large_image() -> None:
         largest(online(1, 3), tolerance=0.0)
 
 
+@pytest.mark.slow
 def test_a_slow_deep_network_does_not_end_the_search_for_wider_ones() -> None:
     """Small budgets of 33x33 leave only C = 1 and many cells, which wait for more messages than larger networks do."""
     template, link = Design(CELLS, 2, 3, (1, 2), Shape(3, 33, 33), 10, conv_stack="single"), LINKS["lan"]

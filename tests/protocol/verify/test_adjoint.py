@@ -7,6 +7,7 @@ import pytest
 from tests.program.programs import random_weights, small_program
 from tests.protocol.random_programs import Case, random_case, random_public_case
 
+from sphynx.compiler.rounding import derive_weights
 from sphynx.core.ring import RingConv
 from sphynx.program.convolve import Array
 from sphynx.program.cost.cost import conv_shape
@@ -14,7 +15,6 @@ from sphynx.program.files import load_program
 from sphynx.program.ir import INPUT, Combine, Linear, Pool, Program
 from sphynx.protocol.linear import Words, apply_public
 from sphynx.protocol.verify.adjoint import transpose
-from sphynx.zoo.derive import derive_weights
 from sphynx.zoo.shipped import folder_of, model_names
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from tests.protocol.parties import run_parties
 from tests.protocol.random_programs import Case, random_case, random_public_case
 
+from sphynx.compiler.rounding import derive_weights
 from sphynx.errors import InputError, SphynxError
 from sphynx.program.files import load_program
 from sphynx.program.interpret import interpret
@@ -22,7 +23,6 @@ from sphynx.protocol.linear import ServerModel
 from sphynx.protocol.verify.linear_check import HASH_BYTES
 from sphynx.protocol.verify.parties import checked_messages
 from sphynx.protocol.verify.plan import SECURITY_BITS, plan_check
-from sphynx.zoo.derive import derive_weights
 from sphynx.zoo.shipped import folder_of
 
 

@@ -36,20 +36,20 @@ def walk_activation(fuser: Fuser, layer: nn.Module, node: Node, name: str) -> No
     if set(kinds) == {REMOVED}:
         return constant(fuser, np.zeros(node.shape))
     if not {RELU, SQUARE} & set(kinds):
-        return _placed(fuser, select(fuser, node, name, _places(kinds, IDENTITY)), kinds, IDENTITY, name)
+        return _place(fuser, select(fuser, node, name, _places(kinds, IDENTITY)), kinds, IDENTITY, name)
     alive = tuple(number for number, kind in enumerate(kinds) if kind != REMOVED)
     kept = "".join(kinds[number] for number in alive)
     whole = fuser.as_tensor(select(fuser, node, f"{name}.kept", alive), f"{name}.input")
     made: list[Node] = []
     if RELU in kept:
         source = fuser.compared(select(fuser, whole, name, _places(kept, RELU)), f"{name}.compared")
-        made.append(_placed(fuser, fuser.activate(Relu(name, source)), kinds, RELU, name))
+        made.append(_place(fuser, fuser.activate(Relu(name, source)), kinds, RELU, name))
     if IDENTITY in kept:
         passed = fuser.truncated(select(fuser, whole, name, _places(kept, IDENTITY)), f"{name}.passed")
-        made.append(_placed(fuser, passed, kinds, IDENTITY, name))
+        made.append(_place(fuser, passed, kinds, IDENTITY, name))
     if SQUARE in kept:
         parabola = _square(fuser, layer, select(fuser, whole, name, _places(kept, SQUARE)), f"{name}.square")
-        made.append(_placed(fuser, parabola, kinds, SQUARE, name))
+        made.append(_place(fuser, parabola, kinds, SQUARE, name))
     return sum(made[1:], made[0])
 
 
@@ -68,7 +68,7 @@ def _places(kinds: str, wanted: str) -> tuple[int, ...]:
     return tuple(number for number, kind in enumerate(kinds) if kind == wanted)
 
 
-def _placed(fuser: Fuser, node: Node, kinds: str, wanted: str, name: str) -> Node:
+def _place(fuser: Fuser, node: Node, kinds: str, wanted: str, name: str) -> Node:
     """The channels of one kind back in their places among all; nothing is in those of the others."""
     numbers = {place: number for number, place in enumerate(_places(kinds, wanted))}
     return select(fuser, node, name, tuple(numbers.get(place, NOTHING) for place in range(len(kinds))))

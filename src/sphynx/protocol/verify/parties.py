@@ -50,7 +50,7 @@ PIXELS = "pixels check"  # the name of its material
 Judging = Callable[[], AbstractContextManager[object]]  # a verdict on the client is found inside
 
 
-def _failed(what: str) -> FailedCheckError:
+def _fault(what: str) -> FailedCheckError:
     return FailedCheckError(
         f"the client's {what} failed the check",
         where="malicious-client",
@@ -148,7 +148,7 @@ class CheckedServer:
             with self.judging():
                 if not compare_digest(told, hash_of_sums(bundle_id, sums, plan.ring_bits)):
                     self._factors.clear()
-                    raise _failed("numbers")
+                    raise _fault("numbers")
         for name, layer in garbled_layers(program, images).items():
             with channel.section("offline", name):
                 wires_of = partial(_circuit_labels, groups[name], layer)
@@ -266,7 +266,7 @@ class OnlineServer(_Online):
         told = channel.receive(HASH_BYTES)
         with self._judging():
             if not compare_digest(told, self._digest()):
-                raise _failed("labels or pixels")
+                raise _fault("labels or pixels")
 
 
 class OnlineClient(_Online):

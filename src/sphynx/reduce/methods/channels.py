@@ -37,7 +37,7 @@ def choose_channels(task: Task) -> Choice:
     for number in range(1, settings.rounds + 1):
         share = number / settings.rounds
         allowed = round(task.all_relus * (task.relu_budget / task.all_relus) ** share)
-        before, kinds = kinds, _planned(task, network, allowed, f"round-{number}")
+        before, kinds = kinds, _make_plan(task, network, allowed, f"round-{number}")
         network = task.reduced(kinds, network)
         if fresh := _new_squares(before, kinds):
             start_squares(task, network, fresh)
@@ -47,7 +47,7 @@ def choose_channels(task: Task) -> Choice:
     return Choice(design, task.reduced(kinds, network))
 
 
-def _planned(task: Task, network: nn.Module, allowed: int, stage: str) -> dict[str, str]:
+def _make_plan(task: Task, network: nn.Module, allowed: int, stage: str) -> dict[str, str]:
     """A resumed run keeps the plan that it began the round with."""
     file = task.out / stage / PLAN
     if task.resume and file.is_file():

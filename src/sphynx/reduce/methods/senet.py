@@ -30,7 +30,7 @@ MAPS_WEIGHT = 100.0  # of the distance of normalised activation maps
 
 
 def choose_senet(task: Task) -> Choice:
-    kinds = _planned(task)
+    kinds = _make_plan(task)
     network = task.reduced(kinds)
     matching = _Matching(task, network)
     try:
@@ -40,7 +40,7 @@ def choose_senet(task: Task) -> Choice:
     return Choice(task.described(kinds, "senet"), task.reduced(kinds, network))
 
 
-def _planned(task: Task) -> dict[str, str]:
+def _make_plan(task: Task) -> dict[str, str]:
     file = task.out / PLAN
     if task.resume and file.is_file():
         kept: dict[str, str] = json.loads(file.read_text())

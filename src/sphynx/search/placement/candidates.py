@@ -25,7 +25,7 @@ def placements(depth: int, reduce_cells: int = 2, candidates: Candidates = "all"
     if reduce_cells < 1 or not found:
         raise InputError(
             f"{reduce_cells} reduce cells cannot be placed in a network of depth {depth}",
-            remedy="Take a deeper network or fewer reduce cells.",
+            remedy="Use a deeper network or fewer reduce cells.",
         )
     return found
 

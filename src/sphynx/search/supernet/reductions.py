@@ -39,5 +39,5 @@ def _require_room(depth: int, reduce_cells: int) -> None:
     if reduce_cells > depth:
         raise InputError(
             f"a supernet of depth {depth} has no room for the network's {reduce_cells} reduce cells",
-            remedy=f'Take fewer reduce cells, or a deeper supernet: `settings={{"cells.depth": {reduce_cells + 1}}}`.',
+            remedy=f'Use fewer reduce cells, or a deeper supernet: `settings={{"cells.depth": {reduce_cells + 1}}}`.',
         )

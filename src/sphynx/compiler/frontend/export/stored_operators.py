@@ -57,7 +57,7 @@ def _of_numbers(function: Target) -> Target:
 
     def bounded(*numbers: float) -> float:
         if any(not isinstance(n, int | float) or abs(n) > _LARGEST_NUMBER for n in numbers):
-            raise ValueError(f"{function.__name__} of what is not a number below 2^62")
+            raise ValueError(f"{function.__name__} of something other than a number below 2^62")
         found: float = function(*numbers)
         return found
 

@@ -91,7 +91,7 @@ def clipped_line(walker: Walker, op: Operation) -> Value:
     value = _of_elements(walker, op)
     given = op.attributes.get("alpha", 0.2), op.attributes.get("beta", 0.5)
     if not np.isfinite(given).all():
-        raise op.refusal("is not given by finite numbers", "Check its alpha and beta.")
+        raise op.refusal("has parameters that are not finite", "Check its alpha and beta.")
     slope, offset = (float(meant(number)) for number in given)
     if slope <= 0:
         raise op.refusal(f"has a slope of {slope:g}", "It must be positive.")

@@ -40,7 +40,7 @@ def slides(
     sizes = (*kernel, *strides, *dilations)
     counts = (len(kernel), len(strides), len(dilations), len(pads))
     if counts != (2, 2, 2, 4) or min(sizes) < 1 or min(pads) < 0 or max(*sizes, *pads) > MAX_EXTENT:
-        raise op.refusal("has a window that is not a plain one of one or two axes", _SIZES)
+        raise op.refusal("has a window that is not over one or two axes", _SIZES)
     found = []
     for axis, length in enumerate(shape[1:]):
         reach = dilations[axis] * (kernel[axis] - 1) + 1
