@@ -32,13 +32,14 @@ from sphynx.space.stream import StreamDesign, stages_from_text
 from sphynx.space.stream_planner import plan_stream
 from sphynx.space.tally import Shape
 from sphynx.train.evaluate import Answers
-from sphynx.train.results import RESULT
+from sphynx.train.results import RESULT, TrainResult, TrainSummary
 
 HELD_OUT = 0.15
 TEACHERS, CANDIDATE_SEEDS, FINAL_SEEDS = 2, 2, 5
 BUDGET = 11_264
 MARGIN = 0.01  # of accuracy, that the winner may lack to be called not inferior
 RESAMPLES = 10_000
+TEACHER = "teacher"
 TEACHER_RECIPE, STUDENT_RECIPE = "scans-teacher", "scans"
 # Beside the plan's own: more ReLUs on the larger maps, and none on the largest.
 OTHERS = ("9x9/4 32:48:6 16:96:10 8:128:24 4:192:32x2", "9x9/4 32:48: 16:96:20 8:128:48 4:192:96x2")
@@ -61,13 +62,13 @@ class Work:
 
     def train(self, design: ResNet18Design | StreamDesign, name: str, seed: int) -> bool:
         """Return whether the run is finished, now or before; the time may be over."""
-        out = self.out / f"{name}-{seed}"
+        out = self.folder(name, seed)
         if not (out / RESULT).is_file():
             if time.monotonic() > self.ends:
                 print(f"left for the next call: {out}")
                 return False
             student = isinstance(design, StreamDesign)
-            teachers = [self.out / f"teacher-{number}" for number in range(TEACHERS)] if student else None
+            teachers = [self.folder(TEACHER, number) for number in range(TEACHERS)] if student else None
             values = {"held_out": HELD_OUT, "calibrate": True, **self.changed.get("settings", {})}
             recipe = STUDENT_RECIPE if student else TEACHER_RECIPE
             started = time.monotonic()
@@ -77,12 +78,16 @@ class Work:
             print(f"{out}: {time.monotonic() - started:.0f} s")
         return True
 
-    def results(self, name: str, seeds: int) -> list[dict[str, Any]]:
-        return [json.loads((self.out / f"{name}-{seed}" / RESULT).read_text()) for seed in range(seeds)]
+    def folder(self, name: str, seed: int) -> Path:
+        return self.out / name / f"seed-{seed}"
+
+    def results(self, name: str, seeds: int) -> list[TrainResult]:
+        files = (self.folder(name, seed) / RESULT for seed in range(seeds))
+        return [TrainResult.from_json(json.loads(file.read_text()), where=str(file)) for file in files]
 
 
 def teachers(work: Work) -> bool:
-    return all(work.train(work.resnet(), "teacher", seed) for seed in range(TEACHERS))
+    return all(work.train(work.resnet(), TEACHER, seed) for seed in range(TEACHERS))
 
 
 def candidates(work: Work) -> bool:
@@ -91,7 +96,8 @@ def candidates(work: Work) -> bool:
     if not all(done):
         return False
     mean = {
-        name: statistics.fmean(one["held_out_mcc"] for one in work.results(name, CANDIDATE_SEEDS)) for name in designs
+        name: statistics.fmean(one.held_out_mcc or 0.0 for one in work.results(name, CANDIDATE_SEEDS))
+        for name in designs
     }
     winner = max(mean, key=lambda name: mean[name])
     chosen = {"winner": winner, "held_out_mcc": mean, "design": designs[winner].to_json()}
@@ -115,15 +121,20 @@ def final(work: Work) -> bool:
     chosen = json.loads((work.out / "choice.json").read_text())
     design, name = StreamDesign.from_json(chosen["design"]), chosen["winner"]
     done = [work.train(design, name, seed) for seed in range(FINAL_SEEDS)]
-    return all([*done, *(work.train(work.resnet(), "teacher", seed) for seed in range(FINAL_SEEDS))])
+    if not all([*done, *(work.train(work.resnet(), TEACHER, seed) for seed in range(FINAL_SEEDS))]):
+        return False
+    for kind in (name, TEACHER):  # a model's card names all seeds
+        summary = TrainSummary(tuple(work.results(kind, FINAL_SEEDS)))
+        (work.out / kind / RESULT).write_text(json.dumps(summary.to_json(), indent=2) + "\n")
+    return True
 
 
 def judge(work: Work) -> bool:
     name = json.loads((work.out / "choice.json").read_text())["winner"]
-    right = {kind: rights(work, kind) for kind in (name, "teacher")}
+    right = {kind: rights(work, kind) for kind in (name, TEACHER)}
     groups = work.data.test.groups
     of_image = np.arange(len(work.data.test)) if groups is None else groups.numpy()
-    difference = right[name].mean(0) - right["teacher"].mean(0)
+    difference = right[name].mean(0) - right[TEACHER].mean(0)
     low, high = bootstrap(difference, of_image)
     report = {
         "difference": float(difference.mean()),
@@ -142,7 +153,7 @@ def rights(work: Work, name: str) -> NDArray[np.float64]:
     rows = []
     for seed in range(FINAL_SEEDS):
         answers = Answers()
-        sphynx.evaluate_network(work.out / f"{name}-{seed}", work.data, seen=answers.add)
+        sphynx.evaluate_network(work.folder(name, seed), work.data, seen=answers.add)
         logits, labels = answers.arrays
         rows.append((logits.argmax(1) == labels).astype(np.float64))
     return np.stack(rows)
@@ -157,11 +168,11 @@ def bootstrap(difference: NDArray[np.float64], groups: NDArray[np.int64]) -> tup
     return low, high
 
 
-def _spread(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _spread(results: Sequence[TrainResult]) -> dict[str, Any]:
     return {
         key: {"mean": statistics.fmean(values), "std": statistics.stdev(values), "of_seeds": values}
         for key in ("accuracy", "balanced_accuracy", "mcc")
-        for values in [[float(one[key]) for one in results]]
+        for values in [[float(getattr(one, key)) for one in results]]
     }
 
 

@@ -36,6 +36,10 @@ def pack_run(
         Path | None, typer.Option("--evaluation", help="The output of `sphynx eval RUN --device cpu --json`.")
     ] = None,
     folder: Annotated[Path, typer.Option("--folder", help="Folder of the models.")] = SHIPPED,
+    terms: Annotated[
+        str, typer.Option("--terms", help="Terms and attribution of data that Sphynx does not know by name.")
+    ] = "",
+    warning: Annotated[str, typer.Option("--warning", help="What the model is not for; its card shows it first.")] = "",
 ) -> None:
     """Pack a finished run as a model: weights in eight bits, and a card with what the run recorded.
 
@@ -44,10 +48,18 @@ def pack_run(
       python -m tools.pack_model runs/best/seed-0 --name sphynx-cifar100-25k
     """
     measured = None if evaluation is None else read_object(evaluation, "Make it with sphynx eval --json.")
-    typer.echo(f"wrote {pack(run, name, folder, measured)}", err=True)
+    typer.echo(f"wrote {pack(run, name, folder, measured, terms=terms, warning=warning)}", err=True)
 
 
-def pack(run: Path, name: str, folder: Path = SHIPPED, evaluation: Mapping[str, Any] | None = None) -> Path:
+def pack(
+    run: Path,
+    name: str,
+    folder: Path = SHIPPED,
+    evaluation: Mapping[str, Any] | None = None,
+    *,
+    terms: str = "",
+    warning: str = "",
+) -> Path:
     """From the folder of one finished training run. `evaluation` is what `sphynx eval --json` printed of it."""
     if not re.fullmatch(r"[a-z0-9][a-z0-9.-]*", name):
         raise InputError(
@@ -59,6 +71,7 @@ def pack(run: Path, name: str, folder: Path = SHIPPED, evaluation: Mapping[str, 
     network = load_model(run)
     load_normalisation(run)
     card = _card(run, name, network, evaluation)
+    card |= {key: said for key, said in (("terms", terms), ("warning", warning)) if said}
     temporary = folder / f".{name}.new"
     shutil.rmtree(temporary, ignore_errors=True)
     temporary.mkdir(parents=True)
@@ -99,7 +112,9 @@ def _card(run: Path, name: str, network: AnyNetwork, evaluation: Mapping[str, An
             "test_images": result["test_images"],
             "evaluation": None if evaluation is None else {k: v for k, v in evaluation.items() if k != "run"},
             "seed": config["seed"],
-            "all_seeds": None if summary is None else {key: summary[key] for key in ("seeds", "accuracies")},
+            "all_seeds": None
+            if summary is None
+            else {key: summary[key] for key in ("seeds", "accuracies", "mccs") if key in summary},
             "relus": network.design.account.total.relus,
             "parameters": count_parameters(network),
             "data": config["data"],

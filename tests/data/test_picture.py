@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from sphynx.data.decode import decode_image
-from sphynx.data.open import open_any
+from sphynx.data.open import open_any, open_data
 from sphynx.data.picture import cover, read_upright
 from sphynx.data.streamed import StreamedData, stream_plain
 from sphynx.errors import InputError
@@ -47,6 +47,24 @@ def test_sixteen_bits_lose_their_lower_half(ending: str, tmp_path: Path) -> None
     deep = np.linspace(0, 65535, 48).astype(np.uint16).reshape(6, 8)
     Image.fromarray(deep).save(tmp_path / f"scan.{ending}")
     np.testing.assert_array_equal(as_trained_and_asked(tmp_path / f"scan.{ending}", 1, 6, 8), deep >> 8)
+
+
+def test_grey_pictures_stored_in_colours_are_grey_beside_grey_ones(tmp_path: Path) -> None:
+    """As among PriMIA's X-rays; a client of a grey network reads the same pixels of either kind."""
+    random = np.random.default_rng(0)
+    for kind in ("ill", "well"):
+        (tmp_path / "scans" / kind).mkdir(parents=True)
+        for number in range(6):
+            grey = Image.fromarray(random.integers(0, 256, (23, 31)).astype(np.uint8))
+            made = grey.convert("RGB") if number % 3 == 0 else grey
+            made.save(tmp_path / "scans" / kind / f"{number}.png")
+    data = open_data(str(tmp_path / "scans"), image_size=9)
+    assert data.image == (1, 9, 9)
+    seen = {pixels.numpy().tobytes() for images in (data.train, data.test) for pixels in images.images}
+    files = sorted((tmp_path / "scans").rglob("*.png"))
+    assert seen == {read_picture(file, program_reading(Shape(1, 9, 9))).tobytes() for file in files}
+    Image.new("RGB", (23, 31), (9, 9, 8)).save(tmp_path / "scans" / "ill" / "colour.png")
+    assert open_data(str(tmp_path / "scans"), image_size=9).image == (3, 9, 9)
 
 
 def test_numbers_without_a_white_are_refused(tmp_path: Path) -> None:

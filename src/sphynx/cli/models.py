@@ -78,10 +78,12 @@ def _accuracy(card: dict[str, Any]) -> float:
 
 def _rows(card: dict[str, Any]) -> list[list[str]]:
     recipe, data, made = card["recipe"], card["data"], card["provenance"]
-    rows = [["test accuracy", f"{card['accuracy']:.2%} (top 5 {card['top5']:.2%}), final epoch, on {card['device']}"]]
+    rows = [["not for", card["warning"]]] if "warning" in card else []
+    rows += [["test accuracy", f"{card['accuracy']:.2%} (top 5 {card['top5']:.2%}), final epoch, on {card['device']}"]]
     evaluation = card["evaluation"]
     if evaluation is not None:
         rows.append(["evaluated again", f"{evaluation['accuracy']:.2%}, fp32, on {evaluation['device']}"])
+        rows += _score_rows(evaluation.get("scores"))
     rows += [
         ["test images", count(card["test_images"])],
         ["data", f"{data['name']}, {count(data['train'])} training images, {data['classes']} classes"],
@@ -102,6 +104,25 @@ def _rows(card: dict[str, Any]) -> list[list[str]]:
         ["with", ", ".join(f"{name} {version}" for name, version in made["packages"].items() if version)],
         ["command", " ".join(made["command"])],
     ]
+    return rows
+
+
+def _score_rows(found: Any) -> list[list[str]]:
+    """The scores of a network of few classes; older cards have none."""
+    from sphynx.train.scores import Scores
+
+    scores = None if found is None else Scores.from_json(found, where="card")
+    if scores is None or not scores.classes:
+        return []
+    balanced, mcc = scores.balanced_accuracy, scores.mcc
+    rows = [
+        ["balanced accuracy", f"{balanced.value:.2%} ({balanced.low:.1%} to {balanced.high:.1%} at 95 %)"],
+        ["MCC", f"{mcc.value:.3f} ({mcc.low:.3f} to {mcc.high:.3f} at 95 %)"],
+    ]
+    for one in scores.classes:
+        found_, spared = one.sensitivity, one.specificity
+        said = f"sensitivity {found_.value:.1%} ({found_.low:.1%} to {found_.high:.1%}), "
+        rows.append([one.name, f"{said}specificity {spared.value:.1%} ({spared.low:.1%} to {spared.high:.1%})"])
     return rows
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import os
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,7 +29,7 @@ Encoded = Path | bytes
 
 @dataclass(frozen=True, eq=False)
 class Decoded:
-    images: Tensor  # uint8 [n, c, h, w]; one channel where all images are grey, else three
+    images: Tensor  # uint8 [n, c, h, w]; one channel where all images are grey, else three (see `_channels`)
     kept: tuple[int, ...]  # which of the files they are
     bad: tuple[BadFile, ...] = ()  # the others
 
@@ -63,11 +63,20 @@ def decode_all(
     _refuse(() if skip_bad else bad, arrays, name, len(encoded))
     if not arrays:
         return Decoded(torch.empty(0, 1, 1, 1, dtype=torch.uint8), (), tuple(bad))
-    channels = max(1 if array.ndim == 2 else 3 for array in arrays.values())
+    channels = _channels(arrays.values())
     images = np.empty((len(arrays), channels, *next(iter(arrays.values())).shape[:2]), np.uint8)
     for row, array in enumerate(arrays.values()):
-        images[row] = array if array.ndim == 2 else array.transpose(2, 0, 1)
+        images[row] = array if array.ndim == 2 else array.transpose(2, 0, 1)[:channels]
     return Decoded(torch.from_numpy(images), tuple(arrays), tuple(bad))
+
+
+def _channels(arrays: Collection[Pixels]) -> int:
+    """One where all images are grey. Beside grey files, one that is stored in colours without having any is grey, too:
+    sets of X-rays hold some, and would have three equal channels for their sake."""
+    coloured = [array for array in arrays if array.ndim == 3]
+    if len(coloured) < len(arrays) and all((array == array[:, :, :1]).all() for array in coloured):
+        return 1
+    return 3 if coloured else 1
 
 
 def find_bad(files: Sequence[Path]) -> dict[int, BadFile]:

@@ -6,6 +6,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 
+from sphynx.api.both_parties import ask_privately
 from sphynx.compiler.compile import compile_walk, walk_of
 from sphynx.compiler.frontend.torch_network import trace
 from sphynx.compiler.fusion.choose import choose_cuts
@@ -13,12 +14,15 @@ from sphynx.compiler.fusion.fuse import Fused, truncated_joint
 from sphynx.compiler.precision import Precision
 from sphynx.compiler.settings import CompileSettings
 from sphynx.network.build import build_network
+from sphynx.program.backends import BACKENDS
 from sphynx.program.cost.cost import total_cost
 from sphynx.program.cost.deployment import Deployment
 from sphynx.program.cost.widths import compared_tensors, guess_bits, guess_program
+from sphynx.program.interpret import interpret
 from sphynx.program.ir import INPUT, Graph, Linear, Pool, Relu, Step
 from sphynx.space.choices import Borders
 from sphynx.space.stream import Stage, StreamDesign
+from sphynx.space.stream_planner import plan_stream
 from sphynx.space.tally import Shape
 from tests.compiler.fusion.test_fuse import assert_equal, fused
 from tests.compiler.networks import MEAN, STD, random_network
@@ -109,3 +113,21 @@ def test_it_compiles(borders: Borders) -> None:
     assert made.program.relu_count == design.relus and made.logit_error < 0.05
     if borders == "halo":  # so small a network is not worth a chain
         assert fused(network).joints and not [step for step in made.program.linears if not step.range_bits]
+
+
+@pytest.mark.slow
+def test_large_grey_pictures_are_answered_privately_as_the_oracle_does() -> None:
+    """The plan for X-rays: a stem of 9x9 with stride 4, four maps, 11,264 ReLUs, fused without a cut."""
+    torch.manual_seed(0)
+    network = build_network(plan_stream(11_264, 0.05, Shape(1, 128, 128), 3).design)
+    images = torch.randint(0, 256, (20, 1, 128, 128), dtype=torch.uint8)
+    with torch.no_grad():
+        network.train()(images.float() / 255)
+    network.eval()
+    made = compile_walk(walk_of(network), (0.0,), (1.0,), images.numpy(), CompileSettings())
+    assert made.program.relu_count == 11_264 and made.logit_error < 0.01
+    asked = images[:2].numpy()
+    expected = interpret(made.program, made.weights, asked)
+    for backend in BACKENDS:
+        answers = ask_privately(made.program, made.weights, asked, backend)
+        assert [answer.integer_logits.tolist() for answer in answers] == expected.tolist()
