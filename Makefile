@@ -9,6 +9,10 @@ INSTALLED := $(VENV)/.installed
 TOOLS := $(VENV)/.extra-dev
 PYTHON ?= python3
 MINUTES ?= 5
+# Of the examples that property tests draw in test-all; give it again to see them again.
+ifndef SEED
+SEED := $(shell od -An -N4 -tu4 /dev/urandom | tr -d ' ')
+endif
 CORE_SOURCES := $(shell find core -name '*.cpp' -o -name '*.h')
 # One worker more than cores: a third of the time of `-n auto` was tests that waited for processes and sockets.
 WORKERS ?= $(shell expr $$(nproc) + 1)
@@ -25,7 +29,8 @@ test: checks
 
 # And the tests marked slow: more seeds, sizes and examples of what `test` shows once. What a submission must pass.
 test-all: checks
-	$(PYTEST)
+	@echo "property tests draw new examples: make test-all SEED=$(SEED)"
+	$(PYTEST) --hypothesis-profile explore --hypothesis-seed=$(SEED)
 
 # Side by side: mypy alone would leave all cores but one idle.
 checks: $(TOOLS)

@@ -15,7 +15,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 # Runs of tests can be packed as models while the code is being changed.
 os.environ["SPHYNX_COMMIT"] = "0123456789ab"
 
-# Everybody runs the same examples; `pytest --hypothesis-profile explore` draws new ones.
+# `make test` runs the same examples everywhere; `--hypothesis-profile explore`, in `make test-all`, draws new ones.
 settings.register_profile("sphynx", deadline=None, derandomize=True)
 settings.register_profile("explore", deadline=None)
 settings.load_profile("sphynx")

@@ -71,7 +71,9 @@ def test_all_that_a_server_installs_is_pinned_with_hashes() -> None:
     """Its image takes nothing else. What needs torch is pinned by version alone: its builds have different hashes."""
     lock = (ROOT / "deploy" / "requirements.txt").read_text()
     pins = re.findall(r"^([\w.-]+)==\S+(.*(?:\n    .*)*)", lock, re.M)
-    needed = {canonicalize_name(Requirement(line).name) for line in settings(ROOT)["project"]["dependencies"]}
+    project = settings(ROOT)["project"]
+    lines = project["dependencies"] + project["optional-dependencies"]["serve"]
+    needed = {canonicalize_name(Requirement(line).name) for line in lines}
     missing = needed - {canonicalize_name(name) for name, _ in pins}
     assert not missing, f"{missing}: run `make lock`"
     assert all("--hash=sha256:" in hashes for _, hashes in pins)
@@ -105,6 +107,22 @@ def test_what_others_made_is_credited() -> None:
         assert card["terms"] == CATALOGUE[card["data"]["name"]].terms
 
 
+def test_every_file_has_a_licence_and_who_is_named_is_credited() -> None:
+    rules = tomllib.loads((ROOT / "REUSE.toml").read_text())["annotations"]
+    assert rules[0]["path"] == "**" and rules[0]["SPDX-License-Identifier"] == "MIT"  # so that every file has one
+    notice, licence = ((ROOT / name).read_text() for name in ("NOTICE", "LICENSE"))
+    ours = "2026 The Sphynx maintainers"
+    assert rules[0]["SPDX-FileCopyrightText"] == ours and ours in licence
+    for rule in rules[1:]:
+        paths = rule["path"] if isinstance(rule["path"], list) else [rule["path"]]
+        assert all((ROOT / path).is_file() for path in paths)
+        others = [holder for holder in rule["SPDX-FileCopyrightText"] if holder != ours]
+        names = [name for holder in others for name in re.sub(r"^\d{4} ", "", holder).split(", ")]
+        assert others and all(name in " ".join(notice.split()) for name in names)
+    shown = {path for rule in rules if "CC-BY" in rule["SPDX-License-Identifier"] for path in rule["path"]}
+    assert {f"docs/images/app.{kind}" for kind in ("png", "gif")} <= shown
+
+
 def test_a_bill_of_materials_names_all_that_a_server_installs() -> None:
     ran = subprocess.run(
         [sys.executable, str(ROOT / ".ci" / "sbom.py"), "numpy"], capture_output=True, text=True, check=True
@@ -117,6 +135,24 @@ def test_a_bill_of_materials_names_all_that_a_server_installs() -> None:
     references = {made["metadata"]["component"]["bom-ref"], *(part["bom-ref"] for part in made["components"])}
     assert references == {entry["ref"] for entry in made["dependencies"]}
     assert all(set(entry["dependsOn"]) <= references for entry in made["dependencies"])
+
+
+def test_the_size_of_the_models_is_told_as_it_is() -> None:
+    folder = ROOT / "models" / "src" / "sphynx_models"
+    size_mb = sum(file.stat().st_size for file in folder.rglob("*") if file.suffix in (".safetensors", ".json")) / 1e6
+    for page, pattern in (("README.md", r"trained networks \((\d+) MB\)"), ("models/README.md", r"take (\d+) MB")):
+        found = re.search(pattern, (ROOT / page).read_text())
+        assert found is not None and abs(int(found[1]) - size_mb) < 1, (page, size_mb)
+
+
+def test_who_publishes_is_named_and_placeholders_are_named_as_such() -> None:
+    for folder in (ROOT, ROOT / "models"):
+        text, project = (folder / "pyproject.toml").read_text(), settings(folder)["project"]
+        assert project["authors"] and project["classifiers"]
+        urls = project["urls"].values()
+        assert all(".invalid/" in url for url in urls) == ("placeholder" in text)
+    security = (ROOT / "SECURITY.md").read_text()
+    assert ("@sphynx.invalid" in security) == ("a placeholder:" in security)
 
 
 def test_the_citation_names_this_version() -> None:

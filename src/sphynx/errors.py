@@ -125,6 +125,10 @@ class NobodyListensError(ConnectionLostError):
     """The machine is there and its port refuses: the server is down, or just starting."""
 
 
+class OtherVersionError(ConnectionLostError):
+    """The peer speaks another version of the protocol: older or newer software runs there."""
+
+
 class PeerGaveUpError(SphynxError):
     """The peer ended the conversation and said why.
 

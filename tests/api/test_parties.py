@@ -147,7 +147,7 @@ def test_a_client_connects_again_after_its_server_came_back(
 ) -> None:
     log = io.StringIO()
     first = sphynx.Server(
-        tiny, keys=authority / "server", listen="127.0.0.1:0", state=tmp_path / "server", log=log, metrics_port=0
+        tiny, keys=authority / "server", listen="127.0.0.1:0", state=tmp_path / "server", log=log, metrics="127.0.0.1:0"
     ).start()
     address = first.address
     assert first.metrics_port

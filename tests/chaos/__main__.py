@@ -17,7 +17,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 
-from sphynx.service import keys
+from sphynx.service import signing
 from tests.chaos.parties import become_nobody
 from tests.chaos.points import all_points
 from tests.chaos.world import Outcome, Point, World
@@ -68,7 +68,7 @@ def in_memory() -> str | None:
 
 
 def run(folder: Path, asked: argparse.Namespace) -> int:
-    keys.LIST_DAYS = 365  # beyond the clock's jumps: by an overdue list a server rightly serves nobody
+    signing.LIST_DAYS = 365  # beyond the clock's jumps: by an overdue list a server rightly serves nobody
     authority = make_authority(folder / "keys")
     worlds = [World(folder / backend, authority, backend) for backend in ("gc", "gmw")]
     for world in worlds:

@@ -38,7 +38,7 @@ from sphynx.service.admission import Admission
 from sphynx.service.client import Client
 from sphynx.service.events import EventLog, place_of
 from sphynx.service.listening import PortListener
-from sphynx.service.server import Server
+from sphynx.service.server import Offer, Server
 from sphynx.service.settings import Limits
 from sphynx.service.store import Store
 from sphynx.service.strikes import Strikes
@@ -151,8 +151,7 @@ def serve(
             log = EventLog(_PipedLog(tell))
             listener = PortListener("127.0.0.1", 0)
             server = Server(
-                model,
-                store,
+                [Offer(model, store)],
                 keys=keys,
                 listener=listener,
                 admission=Admission(limits),

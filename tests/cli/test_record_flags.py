@@ -72,7 +72,7 @@ def test_defaults_are_the_records() -> None:
 
 def test_a_flag_may_be_written_otherwise_than_its_field() -> None:
     words = ("--keys", "k", "--proxy-from", "10.0.0.0/8", "--proxy-from", "fd00::/8")
-    expected = ServerSettings(keys=Path("k"), proxy_from=("10.0.0.0/8", "fd00::/8"), metrics_port=9464)
+    expected = ServerSettings(keys=Path("k"), proxy_from=("10.0.0.0/8", "fd00::/8"), metrics="127.0.0.1:9464")
     assert called(*words, record=ServerSettings)[1] == [expected]
     assert called("--quota", "500M", record=Limits)[1] == [Limits(quota_bytes=500 << 20)]
     words = ("--link", "wan", "--weight-memory", "8G", "--backend", "gc")

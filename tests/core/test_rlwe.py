@@ -10,18 +10,13 @@ import pytest
 
 from sphynx.core import Prg, _native
 from tests.core import rlwe_reference as reference
+from tests.core import seal_vectors
+from tests.core.seal_vectors import sparse_weights
 
 native = _native.rlwe
 RINGS = (32, 48, 64)  # one per parameter set
 # Largest bits of q for a ternary secret, 128 bits, classical: eprint 2024/463, Table 5.2.
 TABLE = {4096: 106, 8192: 214}
-
-
-def sparse_weights(rng: random.Random, n: int, taps: int, size: int) -> list[int]:
-    poly = [0] * n
-    for _ in range(taps):
-        poly[rng.randrange(n)] = rng.randint(-size, size)
-    return poly
 
 
 @pytest.mark.parametrize("bits", RINGS)
@@ -89,32 +84,11 @@ def test_own_sets_agree_with_seals_table() -> None:
 
 
 def test_products_agree_with_seal() -> None:
-    """The same message and weights through SEAL's BFV at t = 2^32; its noise is of the size we predict."""
-    seal = pytest.importorskip("tenseal.sealapi")
-    params, ring, n = native.Params.make(4096, 32, [28, 28, 27, 23], 4), 2**32, 4096
-    rng = random.Random(21)
-    message = [rng.randrange(ring) for _ in range(n)]
-    weights = sparse_weights(rng, n, 200, 127)
-
-    settings = seal.EncryptionParameters(seal.SCHEME_TYPE.BFV)
-    settings.set_poly_modulus_degree(n)
-    settings.set_coeff_modulus(seal.CoeffModulus.Create(n, [36, 36, 37]))
-    settings.set_plain_modulus(seal.Modulus(ring))
-    context = seal.SEALContext(settings, True, seal.SEC_LEVEL_TYPE.TC128)
-    keys = seal.KeyGenerator(context)
-    encryptor = seal.Encryptor(context, keys.secret_key())
-    decryptor, evaluator = seal.Decryptor(context, keys.secret_key()), seal.Evaluator(context)
-
-    def plaintext(poly: list[int]) -> object:
-        terms = [f"{poly[i] % ring:X}" + (f"x^{i}" if i else "") for i in reversed(range(n)) if poly[i] % ring]
-        return seal.Plaintext(" + ".join(terms))
-
-    ciphertext, out = seal.Ciphertext(), seal.Plaintext()
-    encryptor.encrypt_symmetric(plaintext(message), ciphertext)
-    evaluator.multiply_plain_inplace(ciphertext, plaintext(weights))
-    decryptor.decrypt(ciphertext, out)
-    theirs = [out[i] if i < out.coeff_count() else 0 for i in range(n)]
-
+    """The same message and weights through SEAL's BFV at t = 2^32: kept, and asked again where SEAL is installed, when
+    its noise is seen to be of the size that we predict."""
+    params, n = native.Params.make(seal_vectors.N, seal_vectors.RING_BITS, [28, 28, 27, 23], 4), seal_vectors.N
+    message, weights = seal_vectors.factors()
+    theirs = seal_vectors.kept_product()
     prg = Prg()
     secret = native.SecretKey(params, prg)
     prepared = native.Weights(params, 1, 1, params.n)
@@ -123,12 +97,15 @@ def test_products_agree_with_seal() -> None:
     used, share, ours = np.arange(n, dtype=np.uint32), np.zeros(n, np.uint64), np.zeros(n, np.uint64)
     wire = native.reply(native.PublicKey(params, secret.public_key(prg)), prepared, [upload], 1, used, [n], prg, share)
     secret.decrypt(wire, used, [n], 1, ours)
-    assert [int(x) for x in (ours + share) % np.uint64(ring)] == theirs
+    assert np.array_equal((ours + share) % np.uint64(1 << seal_vectors.RING_BITS), theirs)
 
+    seal = pytest.importorskip("tenseal.sealapi")
+    again, budget_bits = seal_vectors.ask_seal(seal)
+    assert np.array_equal(again, theirs)
     # SEAL's noise budget is log2(q / (2 t |noise|)) for the largest coefficient, at its 72-bit data level.
     l1, l2 = sum(map(abs, weights)), sum(w * w for w in weights)
     worst, rms, _ = params.noise(l1, l2)
-    largest_bits = 72 - 32 - 1 - decryptor.invariant_noise_budget(ciphertext)
+    largest_bits = 72 - 32 - 1 - budget_bits
     assert np.log2(rms) - 1 <= largest_bits <= np.log2(worst)
 
 

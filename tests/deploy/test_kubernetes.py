@@ -16,8 +16,8 @@ yaml = pytest.importorskip("yaml")
 
 @pytest.fixture(scope="module")
 def parts() -> dict[str, dict[str, Any]]:
-    text = (ROOT / "deploy" / "kubernetes" / "sphynx.yaml").read_text()
-    return {part["kind"]: part for part in yaml.safe_load_all(text)}
+    texts = [path.read_text() for path in sorted((ROOT / "deploy" / "kubernetes").iterdir())]
+    return {part["kind"]: part for text in texts for part in yaml.safe_load_all(text)}
 
 
 @pytest.fixture(scope="module")
@@ -36,8 +36,18 @@ def test_a_headless_service_finds_the_pods(parts: dict[str, dict[str, Any]]) -> 
     service, replicas = parts["Service"]["spec"], parts["StatefulSet"]["spec"]
     labels = replicas["template"]["metadata"]["labels"]
     assert service["clusterIP"] == "None" and replicas["serviceName"] == parts["Service"]["metadata"]["name"]
-    assert service["selector"] == replicas["selector"]["matchLabels"] == labels
-    assert parts["PodDisruptionBudget"]["spec"]["selector"]["matchLabels"] == labels
+    assert replicas["selector"]["matchLabels"] == labels and service["selector"].items() <= labels.items()
+    assert parts["PodDisruptionBudget"]["spec"]["selector"]["matchLabels"] == service["selector"]
+
+
+def test_a_replica_sees_its_own_secret_alone(parts: dict[str, dict[str, Any]], pod: dict[str, Any]) -> None:
+    name = parts["StatefulSet"]["metadata"]["name"]
+    secrets = [volume["secret"]["secretName"] for volume in pod["volumes"] if "secret" in volume]
+    assert secrets == [f"{name}-keys", "sphynx-metrics"] and parts["StatefulSet"]["spec"]["replicas"] == 1
+    text = (ROOT / "deploy" / "kubernetes" / "replica.yaml").read_text()
+    (another,) = yaml.safe_load_all(text.replace(name, "sphynx-b"))  # as the guide's sed makes it
+    assert another["spec"]["selector"]["matchLabels"]["replica"] == another["metadata"]["name"] == "sphynx-b"
+    assert name not in str(another)
 
 
 def test_every_replica_has_a_volume_of_its_own(parts: dict[str, dict[str, Any]], pod: dict[str, Any]) -> None:

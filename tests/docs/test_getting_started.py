@@ -27,7 +27,7 @@ BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 ADDRESS = "127.0.0.1:7443"
 SMALLER = {
     "--relu-budget 500": "--relu-budget 256 --set training.epochs=1",
-    "serve compiled/digits": "serve compiled/digits --listen 127.0.0.1:0 --metrics-port 0",
+    "serve compiled/digits": "serve compiled/digits --listen 127.0.0.1:0 --metrics 127.0.0.1:0",
 }
 
 

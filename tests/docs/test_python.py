@@ -37,7 +37,7 @@ def test_the_readme(tmp_path: Path, warm: Warm) -> None:
         address = f"127.0.0.1:{free.getsockname()[1]}"
     assert "&\n" in shell  # the server is just starting when it is asked
     shell = shell.replace("-o runs/digits ", "-o runs/digits --set training.epochs=1 ")
-    shell = shell.replace("sphynx serve", f"sphynx serve --listen {address} --metrics-port 0")
+    shell = shell.replace("sphynx serve", f"sphynx serve --listen {address} --metrics 127.0.0.1:0")
     shell = shell.replace("sphynx infer", f"sphynx infer --server {address}")
     shown = run(["bash", "-e", "-c", f"trap 'kill %1' EXIT\n{shell}"], tmp_path, warm.environment)
     assert re.search(r"digit\.png\W+\d\W+\d+\.\d\d%", shown)

@@ -35,7 +35,7 @@ from sphynx.service.calls import CALLS, read_answer, read_call, write_call
 from sphynx.service.certificate import Role, why_not
 from sphynx.service.credentials import CERTIFICATE
 from sphynx.service.ledger import Entry, Ledger
-from sphynx.service.monitor import Metrics
+from sphynx.service.metrics import Metrics
 from sphynx.service.owner import _Caller
 from sphynx.service.proxy_header import FIXED_BYTES, LOCAL, PROXY, SIGNATURE, source_address, variable_bytes
 from sphynx.service.revocation import read_revocations

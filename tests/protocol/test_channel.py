@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from sphynx.core import rlwe
-from sphynx.errors import ConnectionLostError, PeerGaveUpError
+from sphynx.errors import ConnectionLostError, OtherVersionError, PeerGaveUpError
 from sphynx.program.cost.link import Link
 from sphynx.protocol.channel import HEADER_BYTES, MAX_REASON_BYTES, WIRE_VERSION, Channel, local_pair
 from sphynx.protocol.transport import UNSHARED_PENDING_BYTES, SocketStream
@@ -117,7 +117,19 @@ def test_a_peer_of_another_version_is_refused_by_name(version: int) -> None:
     raw.sendall(struct.pack("<2sBBI", b"Sx", version, 0, 4) + b"xxxx")
     with pytest.raises(ConnectionLostError, match=f"the peer speaks version {version}") as refused:
         Channel(SocketStream(ours)).receive(4)
+    assert isinstance(refused.value, OtherVersionError)
     assert f"this one speaks version {WIRE_VERSION}" in refused.value.remedy
+    raw.close()
+
+
+@pytest.mark.parametrize("version", [0, WIRE_VERSION - 1, WIRE_VERSION + 1, 255])
+def test_a_peer_of_any_version_can_say_why_it_gives_up(version: int) -> None:
+    """This frame never changes: an old client is told by it which version to install."""
+    raw, ours = socket.socketpair()
+    raw.sendall(struct.pack("<2sBBI", b"Sx", version, 1, 14) + b"newer\ninstall!")
+    with pytest.raises(PeerGaveUpError, match="newer") as refused:
+        Channel(SocketStream(ours)).receive(4)
+    assert refused.value.remedy == "The peer advises: install!"
     raw.close()
 
 
@@ -127,7 +139,7 @@ def test_a_version_stands_for_one_choice_of_rlwe_parameters() -> None:
     expected = {8: (small, 3), 39: (small, 3), 40: (small, 4), 48: (small, 4), 49: (large, 4), 64: (large, 4)}
     derived = {bits: rlwe.Params.for_ring(bits) for bits in expected}
     assert {bits: (params.primes, params.reply_primes) for bits, params in derived.items()} == expected
-    assert WIRE_VERSION == 10
+    assert WIRE_VERSION == 12
 
 
 @pytest.mark.parametrize("expected_bytes", [0, 4, 26, 27, 1000, 1 << 20])

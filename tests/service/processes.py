@@ -44,9 +44,9 @@ class ServerProcess:
 
     def start(self) -> ServerProcess:
         self._lines: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
-        flags = ("--listen", f"127.0.0.1:{self.port}", "--metrics-port", "0", "--workers", "2", *self.flags)
+        flags = ("--listen", f"127.0.0.1:{self.port}", "--metrics", "127.0.0.1:0", "--workers", "2", *self.flags)
         self.process = subprocess.Popen(
-            command(self.fault, "serve", self.compiled, "--keys", self.keys, "--state", self.state, *flags),
+            self.command("serve", self.compiled, "--keys", self.keys, "--state", self.state, *flags),
             cwd=self.folder,
             env=environment(self.audit),
             stderr=subprocess.PIPE,
@@ -57,6 +57,9 @@ class ServerProcess:
         serving = self.wait_for("serving")
         self.port, self.metrics_port = serving["port"], serving["metrics_port"]
         return self
+
+    def command(self, *arguments: str | Path) -> list[str]:
+        return command(self.fault, *arguments)
 
     def wait_for(self, event: str, **fields: object) -> dict[str, Any]:
         """The next log line of this kind."""

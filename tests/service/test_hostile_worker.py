@@ -22,12 +22,12 @@ import pytest
 from sphynx.errors import BundleRefusedError, SphynxError
 from sphynx.service.admission import Admission
 from sphynx.service.calls import MAX_ANSWER_BYTES, MAX_CALL_BYTES, read_answer, read_frame, send_frame, write_call
-from sphynx.service.credentials import FreshKeys
 from sphynx.service.events import EventLog
 from sphynx.service.fleet import Fleet
+from sphynx.service.fresh_keys import FreshKeys
 from sphynx.service.ledger import Ledger
 from sphynx.service.listening import CALL, DONE, READY, PortListener
-from sphynx.service.monitor import METRICS, Metrics
+from sphynx.service.metrics import METRICS, Metrics
 from sphynx.service.owner import Owner
 from sphynx.service.settings import Limits, ServerSettings
 from sphynx.service.store import Store

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from sphynx.errors import InputError
-from sphynx.service import keys
+from sphynx.service import key_files, keys, own_keys
 from tests.service.test_full_disk import full_disk
 
 
@@ -44,6 +44,10 @@ def test_openssl_itself_accepts_and_refuses(authority: Path) -> None:
 def test_a_folder_that_is_gone_can_be_revoked(tmp_path: Path) -> None:
     keys.init(tmp_path)
     shutil.rmtree(keys.issue(tmp_path, "alice"))
+    with pytest.raises(InputError, match="'alice' has other keys, which are valid") as refused:
+        keys.issue(tmp_path, "alice")
+    assert "sphynx keys revoke alice" in refused.value.remedy and not (tmp_path / "alice").exists()
+    keys.revoke(tmp_path, "alice")
     again = keys.issue(tmp_path, "alice")
     places = keys.revoke(tmp_path, "alice")
     assert places == [tmp_path / "authority" / "revoked.pem", again / "revoked.pem"]
@@ -87,7 +91,7 @@ def test_an_authority_that_could_not_be_written_can_be_made_again(tmp_path: Path
 
 def test_keys_issued_during_a_revocation_come_with_its_list(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A server that started with the older list would admit whom the newer one took out."""
-    home, write = keys.init(tmp_path), keys._write
+    home, write = keys.init(tmp_path), key_files.write_private
     keys.issue(tmp_path, "alice")
     with ThreadPoolExecutor(1) as pool:
         revoking: list[Future[list[Path]]] = []
@@ -98,7 +102,7 @@ def test_keys_issued_during_a_revocation_come_with_its_list(tmp_path: Path, monk
                 wait(revoking, timeout=1)  # it has to wait for this one: they take turns
             write(path, content)
 
-        monkeypatch.setattr(keys, "_write", revoke_first)
+        monkeypatch.setattr(own_keys, "write_private", revoke_first)
         issued = keys.issue(tmp_path, "server", hosts=["127.0.0.1"])
         assert issued / "revoked.pem" in revoking[0].result()
     assert (issued / "revoked.pem").read_bytes() == (home / "revoked.pem").read_bytes()

@@ -24,7 +24,7 @@ from sphynx.service.client import Client
 from sphynx.service.events import EventLog
 from sphynx.service.listening import PortListener
 from sphynx.service.proxy_header import NO_PROXIES, ProxyNetworks
-from sphynx.service.server import Server
+from sphynx.service.server import Offer, Server
 from sphynx.service.session import Go, Infer, Prepare
 from sphynx.service.settings import Limits
 from sphynx.service.store import Store
@@ -50,8 +50,7 @@ def serving(
     with Store(folder / "server", quota_bytes=limits.quota_bytes) as store:
         listener = PortListener("127.0.0.1", 0)
         server = Server(
-            model,
-            store,
+            [Offer(model, store)],
             keys=authority / "server",
             listener=listener,
             admission=Admission(limits),

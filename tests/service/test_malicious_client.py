@@ -155,7 +155,7 @@ def test_a_bundle_that_is_ready_after_a_strike_is_burned(
     with serving(tmp_path, authority, Limits(), io.StringIO()) as (client, server), client:
         with pytest.raises(PeerGaveUpError, match="another connection of this client failed a check"):
             client.prepare(1, backend="gc")
-        assert not server._store.ready()
+        assert not server._stores[0].ready()
 
 
 def start_refused(scene: Scene, *flags: str | Path) -> str:

@@ -20,7 +20,8 @@ from sphynx import threads
 from sphynx.errors import DiskError, InputError, RefusedError
 from sphynx.service.admission import Places
 from sphynx.service.events import LINES_PER_S, MAX_TEXT, EventLog, FewLines, place_of
-from sphynx.service.monitor import METRICS, Metrics, Monitor
+from sphynx.service.metrics import METRICS, Metrics
+from sphynx.service.monitor import Monitor
 from tests.service.test_limits import AwaitedLog
 
 
@@ -117,7 +118,7 @@ def test_who_leaves_before_the_answer_leaves_no_traceback(capfd: pytest.CaptureF
         assert left.wait(30)
         return "#" * (1 << 22)  # more than the kernel takes at once
 
-    monitor = Monitor(0, render, lambda: True)
+    monitor = Monitor(("127.0.0.1", 0), render, lambda: True)
     shut_down = monitor._http.shutdown_request
 
     def shut_down_and_tell(request: Any) -> None:
@@ -140,7 +141,7 @@ def test_metrics_that_cannot_be_counted_say_why(capfd: pytest.CaptureFixture[str
     def render() -> str:
         raise DiskError("it is damaged", where="ledger", remedy="Move it away.")
 
-    monitor = Monitor(0, render, lambda: True)
+    monitor = Monitor(("127.0.0.1", 0), render, lambda: True)
     try:
         with pytest.raises(urllib.error.HTTPError) as caught:
             urllib.request.urlopen(f"http://127.0.0.1:{monitor.port}/metrics", timeout=10)
@@ -154,14 +155,14 @@ def test_metrics_and_health_over_http() -> None:
     metrics, healthy = Metrics(), [True]
     metrics.add("inferences_total", backend="gc", result="done")
     metrics.add("inferences_total", 2, backend="gc", result="done")
-    monitor = Monitor(0, lambda: metrics.render({"connections": 4}), lambda: healthy[0])
+    monitor = Monitor(("127.0.0.1", 0), lambda: metrics.render({"open_connections": 4}), lambda: healthy[0])
     try:
         with pytest.raises(InputError, match="cannot listen there"):
-            Monitor(monitor.port, str, lambda: True)
+            Monitor(("127.0.0.1", monitor.port), str, lambda: True)
         url = f"http://127.0.0.1:{monitor.port}"
         text = urllib.request.urlopen(f"{url}/metrics", timeout=10).read().decode()
         assert 'sphynx_inferences_total{backend="gc",result="done"} 3\n' in text
-        assert "# TYPE sphynx_connections gauge\nsphynx_connections 4\n" in text
+        assert "# TYPE sphynx_open_connections gauge\nsphynx_open_connections 4\n" in text
         assert text.count("# HELP") == len(METRICS)
         assert urllib.request.urlopen(f"{url}/healthz", timeout=10).read() == b"ok\n"
         healthy[0] = False

@@ -17,12 +17,12 @@ import pytest
 
 from sphynx.errors import BundleRefusedError, SphynxError
 from sphynx.service.admission import Admission
-from sphynx.service.credentials import FreshKeys
 from sphynx.service.events import EventLog
 from sphynx.service.fleet import Fleet
+from sphynx.service.fresh_keys import FreshKeys
 from sphynx.service.ledger import Ledger
 from sphynx.service.listening import CALL, DONE, MAX_NOTE_BYTES, HandedOver, PortListener
-from sphynx.service.monitor import Metrics
+from sphynx.service.metrics import Metrics
 from sphynx.service.owner import Owner
 from sphynx.service.owner_link import OwnedLedger, OwnerLink
 from sphynx.service.settings import Limits, ServerSettings

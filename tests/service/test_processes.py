@@ -219,7 +219,7 @@ def test_a_server_without_stderr_serves(scene: Scene) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = scene.server.port = free.getsockname()[1]
     where = ("--keys", scene.server.keys, "--state", scene.server.state, "--listen", f"127.0.0.1:{port}")
-    started = command("none", "serve", scene.compiled, *where, "--metrics-port", "0", "--processes", str(WORKERS))
+    started = command("none", "serve", scene.compiled, *where, "--metrics", "127.0.0.1:0", "--processes", str(WORKERS))
     server = subprocess.Popen(
         ["/bin/sh", "-c", 'exec "$@" 2>&-', "sh", *started], cwd=ROOT, env=environment(scene.server.audit)
     )

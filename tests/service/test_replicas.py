@@ -7,21 +7,32 @@ import signal
 import socket
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import Encoding
 
 import sphynx
 from sphynx.errors import ConnectionLostError, InputError, NobodyListensError, PeerGaveUpError
 from sphynx.service import keys as key_folders
 from sphynx.service.credentials import CERTIFICATE
 from sphynx.service.replicas import AVOID_S, Place, Replicas, parse_servers, resolve_addresses
+from sphynx.service.signing import new_certificate, new_key, now
 from tests.service.processes import ServerProcess, used_twice
 from tests.service.scene import Scene
 from tests.service.test_verbs import run
 
 SERVERS = [("a.example", 1), ("b.example", 2), ("c.example", 3)]
+
+
+@cache
+def certificate_of(name: str) -> bytes:
+    key, subject = new_key(), x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
+    return new_certificate(subject, subject, key.public_key(), now(), 1).sign(key, SHA256()).public_bytes(Encoding.PEM)
 
 
 class Clock:
@@ -41,7 +52,7 @@ def replicas(
 ) -> Replicas:
     keys = folder / f"client-{client}"
     keys.mkdir(exist_ok=True)
-    (keys / CERTIFICATE).write_text(f"certificate {client}")
+    (keys / CERTIFICATE).write_bytes(certificate_of(f"client-{client}"))
     said = [] if warned is None else warned
     return Replicas(
         SERVERS,

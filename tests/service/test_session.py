@@ -12,7 +12,21 @@ from sphynx.errors import ConnectionLostError
 from sphynx.protocol.channel import local_pair
 from sphynx.protocol.verify.plan import CheckPlan
 from sphynx.service import session
-from sphynx.service.session import Agree, Bye, Go, Hello, Infer, Message, Ping, Prepare, Stored, Welcome
+from sphynx.service.session import (
+    SERVICE_VERSION,
+    Agree,
+    Bye,
+    Go,
+    Hello,
+    Infer,
+    Look,
+    Message,
+    Ping,
+    Prepare,
+    Programs,
+    Stored,
+    Welcome,
+)
 
 ID = "0123456789abcdef" * 2
 
@@ -20,7 +34,9 @@ ID = "0123456789abcdef" * 2
 @pytest.mark.parametrize(
     "message",
     [
-        Hello(1, "ab"),
+        Look(SERVICE_VERSION),
+        Programs(("a", "b"), (2 * ID, 2 * ID), "semi-honest"),
+        Hello(SERVICE_VERSION, "ab"),
         Welcome(1, "ab", 10, (ID, ID), 3, 16, "semi-honest"),
         Welcome(1, "ab", 10, (), 0, 16, "malicious-client", 42, 3),
         Prepare(3, "gc", 2, ID),

@@ -17,7 +17,8 @@ from sphynx.errors import ConnectionLostError, HandshakeError, InputError
 from sphynx.protocol.channel import Channel
 from sphynx.protocol.transport import Buffer
 from sphynx.service import keys
-from sphynx.service.credentials import FreshKeys, check_server_keys, client_context, server_context
+from sphynx.service.credentials import check_server_keys, client_context, server_context
+from sphynx.service.fresh_keys import FreshKeys
 from sphynx.service.tls import RECORD_BYTES, SLICE_BYTES, TlsStream, slices
 
 
@@ -60,6 +61,7 @@ def test_the_peer_is_named_by_its_certificate(authority: Path) -> None:
     again, _ = connect(authority / "server", authority / "alice")
     other, _ = connect(authority / "server", authority / "bob")
     assert server.peer.fingerprint == again.peer.fingerprint != other.peer.fingerprint
+    assert server.peer.identity == again.peer.identity != other.peer.identity
     (issued,) = (party for party in keys.list_parties(authority) if party.name == "alice")
     assert (server.peer.serial, server.peer.expires_at) == (issued.serial, issued.not_after.timestamp())
 
@@ -86,7 +88,7 @@ def test_keys_of_another_authority_are_refused_by_both_sides(authority: Path, tm
 def test_a_server_of_another_name_is_refused(host: str, authority: Path) -> None:
     with pytest.raises(HandshakeError, match=host) as caught:
         connect(authority / "server", authority / "alice", host)
-    assert "sphynx keys issue" in caught.value.remedy
+    assert "sphynx keys sign" in caught.value.remedy
 
 
 def test_a_client_without_certificate_or_with_old_tls_is_refused(authority: Path) -> None:

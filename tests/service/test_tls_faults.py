@@ -61,7 +61,7 @@ def test_a_silent_port_is_given_up_after_the_time_for_an_answer(authority: Path,
 def test_keys_that_a_server_does_not_admit(scene: Scene, tmp_path: Path) -> None:
     scene.server.start()
     error = refused(scene.server.port, scene.authority / "mallory", tmp_path / "state")
-    assert error.what == "the peer refused: certificate revoked" and "for new keys" in error.remedy
+    assert error.what == "the peer refused: certificate revoked" and "to sign new keys" in error.remedy
     keys.init(tmp_path / "other")
     stranger = keys.issue(tmp_path / "other", "alice")
     error = refused(scene.server.port, stranger, tmp_path / "state")
@@ -71,8 +71,8 @@ def test_keys_that_a_server_does_not_admit(scene: Scene, tmp_path: Path) -> None
 
 def test_a_client_s_keys_are_judged_before_it_connects(authority: Path, tmp_path: Path) -> None:
     for name, why, remedy in (
-        ("server", "purpose", "Give keys of a client: sphynx keys issue NAME --client."),
-        ("expired", "expired", "Ask for new ones: sphynx keys issue NAME --client."),
+        ("server", "purpose", "Give keys that were signed for a client: sphynx keys sign NAME --client."),
+        ("expired", "expired", "Renew them: sphynx keys renew NAME."),
     ):
         with pytest.raises(InputError, match=rf"{name}: no server would accept these keys: .*{why}") as caught:
             Client("127.0.0.1", 1, keys=authority / name, state=tmp_path / "state").__enter__()
@@ -84,8 +84,8 @@ def test_a_server_s_expired_keys_have_their_own_remedy(authority: Path, tmp_path
     keys.init(tmp_path)
     expired = keys.issue(tmp_path, "server", hosts=["localhost"], days=30, start=LONG_AGO)
     for folder, why, remedy in (
-        (expired, "expired", "Issue new keys"),
-        (authority / "alice", "purpose", "Give keys of"),
+        (expired, "expired", "Renew this server's keys"),
+        (authority / "alice", "purpose", "Give keys that were"),
     ):
         with pytest.raises(InputError, match=f"no client would accept these keys: .*{why}") as caught:
             check_server_keys(folder)

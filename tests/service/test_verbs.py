@@ -51,6 +51,22 @@ def test_keys_from_init_to_revoke(tmp_path: Path) -> None:
             run("keys", "issue", "bob", *flags, "--keys", folder)
 
 
+def test_keys_are_requested_signed_installed_and_renewed(tmp_path: Path) -> None:
+    home, own = tmp_path / "home", tmp_path / "own"
+    run("keys", "init", home)
+    request = run("keys", "request", "alice", "--keys", own).strip()
+    answer = run("keys", "sign", "alice", request, "--client", "--days", "30", "--keys", home).strip()
+    assert answer == str(own / "alice" / "alice.signed.pem")
+    assert keys.authority_fingerprint(home) in run("keys", "install", "alice", answer, "--keys", own)
+    request = run("keys", "renew", "alice", "--keys", own).strip()
+    answer = run("keys", "sign", "alice", request, "--keys", home, "-o", tmp_path / "answer").strip()
+    run("keys", "install", "alice", answer, "--keys", own)
+    run("keys", "issue", "server", "--server", "localhost", "--keys", home)
+    assert run("keys", "renew", "server", "--keys", home).strip() == str(home / "server")
+    listed = json.loads(run("keys", "ls", "--keys", home, "--json"))
+    assert [row["name"] for row in listed] == ["alice", "alice", "server", "server"]
+
+
 def test_addresses_and_sizes() -> None:
     assert parse_address("127.0.0.1:7443") == ("127.0.0.1", 7443)
     assert parse_address("[::1]:0") == ("::1", 0)
@@ -104,11 +120,20 @@ def test_an_inference_of_nothing_says_what_to_give(authority: Path) -> None:
 
 def test_a_server_that_cannot_start_says_why(scene: Scene, authority: Path) -> None:
     with pytest.raises(InputError, match=r"there is no key\.pem"):
-        run("serve", scene.compiled, "--keys", authority, "--state", scene.client_state, "--metrics-port", "0")
+        run("serve", scene.compiled, "--keys", authority, "--state", scene.client_state, "--metrics", "127.0.0.1:0")
     with pytest.raises(InputError, match="alice: no client would accept these keys"):
         run("serve", scene.compiled, "--keys", authority / "alice", "--state", scene.client_state)
     with pytest.raises(InputError, match="cannot listen there"):
-        run("serve", scene.compiled, "--keys", authority / "server", "--listen", "192.0.2.1:1", "--metrics-port", "0")
+        run(
+            "serve",
+            scene.compiled,
+            "--keys",
+            authority / "server",
+            "--listen",
+            "192.0.2.1:1",
+            "--metrics",
+            "127.0.0.1:0",
+        )
 
 
 @pytest.mark.parametrize(("name", "logged"), [("tiny", "tiny"), ("", "compiled")])
@@ -152,7 +177,16 @@ def test_no_server_is_one_line_and_a_remedy(scene: Scene, authority: Path) -> No
 def test_the_documented_commands_exist_with_their_flags() -> None:
     lines = (ROOT / "docs" / "serving.md").read_text().splitlines()
     commands = [line.split()[1:] for line in lines if line.startswith("    sphynx ")]
-    usual = ["keys", "keys", "keys", "serve", "infer", "serve", "serve", "keys", "keys"]
+    usual = [
+        *3 * ["keys"],
+        "serve",
+        "infer",
+        *6 * ["keys"],
+        *3 * ["serve"],
+        *2 * ["infer"],
+        *2 * ["serve"],
+        *2 * ["keys"],
+    ]
     assert [words[0] for words in commands] == usual
     for words in commands:
         verb = words[: 2 if words[0] == "keys" else 1]
@@ -173,6 +207,13 @@ def run_without(modules: str, *arguments: str | Path, audit: Path) -> subprocess
 def test_making_keys_without_cryptography_says_what_to_install(tmp_path: Path) -> None:
     done = run_without("cryptography=None", "keys", "init", tmp_path / "keys", audit=tmp_path / "audit")
     assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == "  remedy: pip install cryptography"
+
+
+def test_serving_without_cryptography_says_what_to_install(scene: Scene, authority: Path, tmp_path: Path) -> None:
+    flags = ("--keys", authority / "server", "--state", tmp_path / "state", "--listen", "127.0.0.1:0")
+    done = run_without("cryptography=None", "serve", scene.compiled, *flags, audit=tmp_path / "audit")
+    assert done.returncode == 1 and "serving needs the package cryptography" in done.stderr
     assert done.stderr.splitlines()[-1] == "  remedy: pip install cryptography"
 
 

@@ -60,12 +60,12 @@ class Client:
     def __init__(self, server: str | Sequence[str], settings: ClientSettings) -> None:
         """`server` is HOST:PORT, or several of them as a list or with commas; keywords are those of `ClientSettings`.
 
-        `keys` is the folder that `sphynx keys issue NAME --client` made, which also takes the bundles unless `state`
-        names another. `program` insists on the one with this hash, or with these first digits of it. At least `ahead`
-        bundles are kept ready from the first call on, made in groups where `ahead` is not much less than one, by a
-        thread with a connection of its own, with what both sides have to spare. `backend` is how ReLUs run, unless a
-        call says it: gc, gmw, or auto, which uses what is ready and prepares for the faster one. `wait_s` is how long
-        ports that refuse are tried again: it may be just starting.
+        `keys` is your folder of keys (`sphynx keys`), which also takes the bundles unless `state` names another.
+        `program` chooses the one with this hash, these first digits of it, or this name. At least `ahead` bundles are
+        kept ready from the first call on, made in groups where `ahead` is not much less than one, by a thread with a
+        connection of its own, with what both sides have to spare. `backend` is how ReLUs run, unless a call says it:
+        gc, gmw, or auto, which uses what is ready and prepares for the faster one. `wait_s` is how long ports that
+        refuse are tried again: it may be just starting.
         """
         self._servers, self._settings, self._urgent = server, settings, Urgent()
         keys = Path(settings.keys)
@@ -74,7 +74,7 @@ class Client:
             Connection,
             keys=keys,
             state=None if settings.state is None else Path(settings.state),
-            program=settings.program_hash,
+            program=settings.wanted,
             security=settings.security,
             ot=settings.ot,
             timeout_s=settings.timeout_s,
@@ -166,6 +166,13 @@ class Client:
         """The program that the server computes, without its weights: public."""
         return self._connect().program
 
+    def list_programs(self) -> dict[str, str]:
+        """List what the server serves: hashes by name."""
+        found = self._replicas.connect(
+            lambda place: self._open(place.host, place.port, address=place.address).list_programs()
+        )[1]
+        return dict(zip(found.names, found.hashes, strict=True))
+
     @property
     def server(self) -> str:
         """The server in use, of those that were listed."""
@@ -231,6 +238,8 @@ class Client:
             before = self._connection
         if before is not None and before.has_ended():  # found out before a bundle is burned for it
             self._give_up(before)
+        elif before is not None and before.has_renewed_keys():  # the old ones may expire while it is open
+            self._give_up(before, leaves=True)
         with self._connecting:
             if self._connection is not None:
                 return self._connection
@@ -254,11 +263,12 @@ class Client:
     def _enter(self, place: Place) -> Connection:
         return self._open(place.host, place.port, address=place.address).__enter__()
 
-    def _give_up(self, connection: Connection | None, *, is_down: bool = False) -> None:
+    def _give_up(self, connection: Connection | None, *, is_down: bool = False, leaves: bool = False) -> None:
+        """End a connection; one that `leaves` says so to its server, after the calls of other threads."""
         with self._connecting:
             if connection is None or self._connection is not connection:
                 return  # another thread was faster
             self._connection = None
             if is_down and self._place is not None:
                 self._replicas.avoid(self._place)
-        connection.__exit__(ConnectionLostError, None, None)
+        connection.__exit__(None if leaves else ConnectionLostError, None, None)

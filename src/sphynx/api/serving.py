@@ -13,18 +13,22 @@ from __future__ import annotations
 import atexit
 import io
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Self
 
 from sphynx.api.compiled import Compiled
 from sphynx.config import Keywords
 from sphynx.errors import InputError
+from sphynx.program.convolve import Array
+from sphynx.program.ir import Program
 from sphynx.run.update import Update
 from sphynx.service.events import EventLog, Scalar
-from sphynx.service.hosting import Hosted, open_server, usual_state
+from sphynx.service.hosting import Hosted, Served, open_server, usual_state
+from sphynx.service.readiness import Finding, check_deployment
 from sphynx.service.settings import ServerSettings
 from sphynx.threads import Worker
 
@@ -38,15 +42,20 @@ class Server:
     """
 
     @Keywords(ServerSettings).method
-    def __init__(self, compiled: Compiled | str | Path, settings: ServerSettings) -> None:
-        """`compiled` is a folder, a model's name, or a compiled network; keywords are those of `ServerSettings`.
+    def __init__(
+        self, compiled: Compiled | str | Path | Sequence[Compiled | str | Path], settings: ServerSettings
+    ) -> None:
+        """`compiled` is a folder, a model's name, or a compiled network, or several of them, which clients choose from
+        by name; keywords are those of `ServerSettings`.
 
-        `keys` is the folder that `sphynx keys issue NAME --server HOST` made; port 0 in `listen` is any that is free.
+        `keys` is the server's folder of keys (`sphynx keys`); port 0 in `listen` is any that is free.
         Bundles are kept in `state`: by default in the compiled folder, for a model in ./bundles/NAME, and for what has
-        no folder in a temporary one. With a `metrics_port` /metrics and /healthz are on 127.0.0.1. docs/serving.md
+        no folder in a temporary one. With `metrics` /metrics and /healthz are at that address. docs/serving.md
         explains `proxy_from` and `trust_state`, docs/growth.md `processes`.
         """
-        self._compiled, self._settings = compiled, settings
+        several = isinstance(compiled, Sequence) and not isinstance(compiled, str)
+        self._compiled: list[Compiled | str | Path] = list(compiled) if several else [compiled]  # type: ignore[arg-type, list-item]  # mypy does not narrow by `several`
+        self._settings = settings
         self._events = _NoEvents() if settings.log is None else EventLog(settings.log)
         self._open = ExitStack()
         self._hosted: Hosted | None = None
@@ -77,6 +86,19 @@ class Server:
         """Instead of `start`, if the process does nothing else: in the main thread, until Ctrl-C or SIGTERM."""
         with self._open_server(stops_by_signal=True) as hosted:
             hosted.server.serve()
+
+    def check(self) -> tuple[Finding, ...]:
+        """Look at all that the server needs, without starting it or changing anything: keys, program, folders and
+        addresses. Every part is looked at, whatever is wrong with others."""
+        settings = self._settings
+        if settings.state is None:
+            settings = replace(settings, state=Path.cwd())  # a folder of programs, or a model's below this one
+
+        def load(given: Compiled | str | Path) -> tuple[Program, Mapping[str, Array]]:
+            loaded = given if isinstance(given, Compiled) else Compiled.load(given, self._report)
+            return loaded.program, loaded.weights
+
+        return check_deployment([partial(load, given) for given in self._compiled], settings)
 
     @property
     def port(self) -> int:
@@ -115,30 +137,56 @@ class Server:
 
     @contextmanager
     def _open_server(self, *, stops_by_signal: bool = False) -> Iterator[Hosted]:
-        given = self._compiled
-        loaded = given if isinstance(given, Compiled) else Compiled.load(given, self._report)
         with ExitStack() as opened:
             settings = self._settings
-            if settings.state is None and loaded.folder is not None:
-                asked_for = given if isinstance(given, str | Path) else loaded.folder
-                settings = replace(settings, state=usual_state(asked_for, loaded.folder))
+            served = self._load_all()
             if settings.state is None:
-                temporary = tempfile.TemporaryDirectory(prefix="sphynx-bundles-")
-                settings = replace(settings, state=opened.enter_context(temporary))
-            yield opened.enter_context(
-                open_server(
-                    loaded.program,
-                    loaded.weights,
-                    settings,
-                    self._events,
-                    compiled=loaded.folder,
-                    name=loaded.name,
-                    stops_by_signal=stops_by_signal,
-                )
+                state = served[0].state
+                if state == Path():
+                    temporary = tempfile.TemporaryDirectory(prefix="sphynx-bundles-")
+                    state = Path(opened.enter_context(temporary))
+                settings, served = replace(settings, state=state), [replace(served[0], state=state)]
+            yield opened.enter_context(open_server(served, settings, self._events, stops_by_signal=stops_by_signal))
+
+    def _load_all(self) -> list[Served]:
+        """Load what is served, each with its folder of bundles; `Path()` stands for a temporary one."""
+        found = []
+        for given in self._compiled:
+            loaded = given if isinstance(given, Compiled) else Compiled.load(given, self._report)
+            state = self._state_of(given if isinstance(given, str | Path) else loaded.folder, loaded)
+            name = _name_of(given, loaded) if len(self._compiled) > 1 else loaded.name
+            found.append(Served(loaded.program, loaded.weights, state, name, loaded.folder))
+        names, hashes = [one.name for one in found], [one.program.content_hash for one in found]
+        if len(set(names)) < len(names) or len(set(hashes)) < len(hashes):
+            same = "have one name" if len(set(names)) < len(names) else "differ in their weights alone"
+            raise InputError(
+                f"two programs {same} ({', '.join(names)})",
+                where="`compiled`",
+                remedy="Start a server for each, or give them names that differ, so that clients can tell them apart.",
             )
+        return found
+
+    def _state_of(self, asked_for: str | Path | None, loaded: Compiled) -> Path:
+        given = self._settings.state
+        if len(self._compiled) > 1:
+            if given is None:
+                raise InputError(
+                    "several programs share a list of strikes and what was seen of revoked keys",
+                    where="`state`",
+                    remedy="Give a folder for them and for their bundles.",
+                )
+            return Path(given) / _name_of(asked_for or loaded.name, loaded)
+        if given is not None:
+            return Path(given)
+        return Path() if asked_for is None or loaded.folder is None else usual_state(asked_for, loaded.folder)
 
     def _report(self, update: Update) -> None:
         self._events.write("deriving", what=update.note)
+
+
+def _name_of(given: Compiled | str | Path, loaded: Compiled) -> str:
+    """Name one of several programs as its operator does: by its folder or model."""
+    return loaded.name if isinstance(given, Compiled) else Path(given).resolve().name
 
 
 class _NoEvents(EventLog):

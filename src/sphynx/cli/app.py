@@ -34,7 +34,7 @@ def app(
     server: Annotated[
         str, typer.Option("--server", metavar="HOST:PORT", help="A server elsewhere; needs --keys.")
     ] = "",
-    keys: Annotated[Path | None, typer.Option("--keys", help="Your folder from `sphynx keys issue`.")] = None,
+    keys: Annotated[Path | None, typer.Option("--keys", help="Your folder of keys.")] = None,
     state: Annotated[
         Path | None, typer.Option("--state", help="Where to keep your bundles. [default: KEYS/bundles]")
     ] = None,

@@ -16,7 +16,7 @@ import typer
 
 from sphynx.cli.answers import Answers
 from sphynx.cli.options import Json
-from sphynx.cli.output import count
+from sphynx.cli.output import count, print_json, print_table
 from sphynx.cli.record_flags import with_record_flags
 from sphynx.cli.wording import warner, write_flags
 from sphynx.data.image_files import READ, describe_formats, find_images
@@ -51,6 +51,7 @@ def infer(
             "--prepare", metavar="N", min=0, help="Leave N bundles ready for later: prepares those that are missing."
         ),
     ] = 0,
+    lists: Annotated[bool, typer.Option("--list", help="List the programs that the server serves, and end.")] = False,
     top: Annotated[int, typer.Option("--top", min=1, help="How many labels to print.")] = 5,
     unsure_below: Annotated[
         float,
@@ -90,13 +91,20 @@ def infer(
     ahead = settings.ahead
     answers = Answers()
     files = _expand(images or [], answers.unreadable)
+    settings = replace(settings, ahead=0, warn=warner(context))
+    client_of = partial(Client, server or USUAL_ADDRESS, **vars(settings))
+    if lists:
+        found = client_of().list_programs()
+        if as_json:
+            print_json(found)
+        else:
+            print_table("Programs", ["name", "hash"], [[name, one[:16]] for name, one in found.items()])
+        return
     if not images and not prepare and not ahead:
         raise InputError(
             "there is no image to ask about, and nothing to prepare",
             remedy="Name images, or give --prepare N or --ahead N to make bundles for later.",
         )
-    settings = replace(settings, ahead=0, warn=warner(context))
-    client_of = partial(Client, server or USUAL_ADDRESS, **vars(settings))
     failure = SphynxError("the client failed", remedy="Ask again about the images without an answer.")
     with _interrupt_on_sigterm(), contextlib.ExitStack() as printing:
         try:

@@ -1,4 +1,4 @@
-"""`sphynx keys`: an authority of your own, keys for servers and clients, revocation."""
+"""`sphynx keys`: an authority of your own, keys that stay where they are made, revocation."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sphynx.errors import InputError
 
 app = typer.Typer(
     cls=VerbGroup,
-    help="Keys: make an authority, issue keys, revoke them.",
+    help="Keys: request, sign, renew and revoke them.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -37,24 +37,107 @@ def init(
     typer.echo(str(keys.init(folder)))
 
 
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the server or client.")]
+Home = Annotated[Path, typer.Option("--keys", help="The folder that has, or gets, the folder NAME.")]
+Hosts = Annotated[
+    list[str] | None,
+    typer.Option("--server", metavar="HOST", help="Keys of a server, for this host name or address. Repeatable."),
+]
+IsClient = Annotated[bool, typer.Option("--client", help="Keys of a client.")]
+Days = Annotated[int, typer.Option("--days", min=1, max=3650, help="Days until the certificate expires.")]
+
+
+@app.command("request")
+def request(name: Name, folder: Home = Path("keys")) -> None:
+    """Make a private key here, where it stays, and a request that the authority signs. Prints the request's file.
+
+    Examples:
+
+      sphynx keys request alice
+    """
+    from sphynx import keys
+
+    typer.echo(str(keys.request(folder, name)))
+
+
+@app.command("sign")
+def sign(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The name that the keys are for.")],
+    asked: Annotated[Path, typer.Argument(metavar="REQUEST", help="The file that `sphynx keys request` made.")],
+    hosts: Hosts = None,
+    client: IsClient = False,
+    folder: Folder = Path("keys"),
+    days: Days = 90,
+    out: Annotated[
+        Path | None, typer.Option("-o", "--out", help="Where to write the answer. [default: NAME.signed.pem beside it]")
+    ] = None,
+) -> None:
+    """Sign a request at the authority, and print the file to send back. Neither file is secret.
+
+    Without --client and --server only keys that the name already has are renewed.
+
+    Examples:
+
+      sphynx keys sign alice request.pem --client --days 30
+
+      sphynx keys sign server request.pem --server inference.example --server 10.0.0.7
+
+      sphynx keys sign alice request.pem
+    """
+    from sphynx import keys
+
+    typer.echo(str(keys.sign(folder, name, asked, client=client, hosts=hosts or (), days=days, out=out)))
+    typer.echo(f"authority {keys.authority_fingerprint(folder)}", err=True)
+
+
+@app.command("install")
+def install(
+    name: Name,
+    answer: Annotated[Path, typer.Argument(metavar="ANSWER", help="The file that `sphynx keys sign` made.")],
+    folder: Home = Path("keys"),
+) -> None:
+    """Put the authority's answer beside the key. Servers and clients that run notice by themselves.
+
+    Prints the authority's fingerprint: the first time, compare it with what `sphynx keys sign` printed there.
+
+    Examples:
+
+      sphynx keys install alice alice.signed.pem
+    """
+    from sphynx import keys
+
+    typer.echo(f"authority {keys.install(folder, name, answer)}")
+
+
+@app.command("renew")
+def renew(name: Name, folder: Home = Path("keys"), days: Days = 90) -> None:
+    """Renew a certificate, for the same key. On the authority's machine it is done then; elsewhere sign the request
+    that this prints and install the answer, as for new keys.
+
+    Examples:
+
+      sphynx keys renew alice
+    """
+    from sphynx import keys
+
+    typer.echo(str(keys.renew(folder, name, days=days)))
+
+
 @app.command("issue")
 def issue(
-    name: Annotated[str, typer.Argument(help="Name of the server or client.")],
-    hosts: Annotated[
-        list[str] | None,
-        typer.Option("--server", metavar="HOST", help="A server's keys, for this host name or address. Repeatable."),
-    ] = None,
-    client: Annotated[bool, typer.Option("--client", help="A client's keys.")] = False,
+    name: Name,
+    hosts: Hosts = None,
+    client: IsClient = False,
     folder: Folder = Path("keys"),
-    days: Annotated[int, typer.Option("--days", min=1, max=3650, help="Days until the keys expire.")] = 365,
+    days: Days = 90,
 ) -> None:
-    """Issue keys: a folder to hand over as a whole, through a secure channel.
+    """Request, sign and install keys at once, for a server or client on this machine.
 
     Examples:
 
       sphynx keys issue server --server inference.example --server 10.0.0.7
 
-      sphynx keys issue alice --client --days 90
+      sphynx keys issue alice --client --days 30
     """
     from sphynx import keys
 

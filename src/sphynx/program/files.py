@@ -6,6 +6,7 @@ The file holds the program's JSON and its content hash; a file whose content doe
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 from sphynx.errors import InputError
@@ -17,6 +18,8 @@ from sphynx.space.json_file import read_json
 HASH = "content_hash"
 HASH_DIGITS = 64
 SHOWN_DIGITS = 16  # to people, and the least that they can name a program by
+_DIGITS = frozenset("0123456789abcdef")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 
 
 def short_hash(content_hash: str) -> str:
@@ -24,10 +27,23 @@ def short_hash(content_hash: str) -> str:
     return content_hash[:SHOWN_DIGITS]
 
 
-def parse_hash(text: str) -> str:
-    """A program's hash or its first digits, from people; "" is any program."""
+def is_hash(text: str) -> bool:
+    """Return whether a text is a hash or its first digits, as `parse_wanted` gives them, and not a name."""
+    return bool(text) and not set(text) - _DIGITS
+
+
+def parse_wanted(text: str) -> str:
+    """A program's hash, its first digits or its name, from people; "" is the only program."""
     digits = text.lower()
-    if digits and (not SHOWN_DIGITS <= len(digits) <= HASH_DIGITS or set(digits) - set("0123456789abcdef")):
+    if not is_hash(digits):
+        if text and not _NAME.fullmatch(text):
+            raise InputError(
+                f"{text!r} is neither a program's hash nor a name",
+                where="program",
+                remedy="Give a name that the server lists, or a hash as sphynx compile prints it.",
+            )
+        return text
+    if not SHOWN_DIGITS <= len(digits) <= HASH_DIGITS:
         raise InputError(
             f"{text!r} is not a program's hash",
             where="program",

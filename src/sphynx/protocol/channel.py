@@ -7,6 +7,9 @@ A frame is 8 bytes, then the payload:
     u8     kind: 0 = data, 1 = the sender gives up, the payload says why and on a second line what helps
     u32    length of the payload, little endian
 
+A frame of kind 1 is the same in every version and read whatever its version is, so that a peer can be told which one
+is spoken here.
+
 Both parties know the size of every data message from public shapes: until the header is checked, no more than that is
 read and nothing of the payload is used.
 Bytes are counted with their headers, per section (phase and layer), where they are sent and received; what TLS adds
@@ -23,7 +26,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from sphynx.errors import ConnectionLostError, PeerGaveUpError
+from sphynx.errors import ConnectionLostError, OtherVersionError, PeerGaveUpError
 from sphynx.program.cost.link import Link
 from sphynx.protocol.transport import MAX_PENDING_BYTES, Buffer, SocketStream
 
@@ -216,9 +219,13 @@ class Channel:
     def _check_size(self, received: Buffer, least: int, most: int) -> int:
         """The length of the payload, from a header and what came with it."""
         magic, version, kind, size = _HEADER.unpack_from(received)
-        if magic != _MAGIC or version != WIRE_VERSION:
+        if magic != _MAGIC:
             raise ConnectionLostError(
-                "the peer does not speak this protocol" if magic != _MAGIC else f"the peer speaks version {version}",
+                "the peer does not speak this protocol", where="connection", remedy="Check the address and the port."
+            )
+        if version != WIRE_VERSION and kind != _GIVES_UP:
+            raise OtherVersionError(
+                f"the peer speaks version {version}",
                 where="connection",
                 remedy=f"Use the same version of sphynx on both sides (this one speaks version {WIRE_VERSION}).",
             )

@@ -1,7 +1,7 @@
 """The client's side of a conversation's beginning: the server's program, and what both parties hold of its bundles.
 
 A half without its counterpart is of no use; after a crash of either side there may be some, and they are discarded. So
-are those that were made with an earlier certificate of the server.
+are those that were made with the server under an earlier name.
 Halves that both hold may still have been used, if both folders were restored from copies. Burns are numbered for that,
 and each party says how far it has come with the other. The client burns first: a server that knows of more burns than
 the client shows that the client's ledger is an older copy. An inference that the client saw finished is burned at the
@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 from sphynx.errors import ConnectionLostError, PeerGaveUpError, SphynxError
 from sphynx.program.extensions import ExtensionChoice, combine
-from sphynx.program.files import HASH, HASH_DIGITS
+from sphynx.program.files import HASH, is_hash
 from sphynx.program.ir import Program
 from sphynx.program.parse import program_from_json
 from sphynx.program.security import Security, offers
@@ -51,19 +51,20 @@ def agree(
     demanded: Security = "semi-honest",
     ot: ExtensionChoice = "auto",
 ) -> Agreement:
-    """Agree on a program and how clients are checked with the server that has this certificate, at this place. `wanted`
-    is the program's hash, its first digits, or "" for any; bundles are bound to the whole hash in any case. A server
-    that offers less than the security `demanded`, or insists on OTs of another kind than `ot`, is refused."""
+    """Agree on a program and how clients are checked with the server of this identity, at this place. `wanted`
+    is the program's hash, its first digits, its name at the server, or "" for the only one; bundles are bound to the
+    whole hash in any case. A server that offers less than the security `demanded`, or insists on OTs of another kind
+    than `ot`, is refused."""
     held, confirmed = store.ready(owner=server), store.ledger.confirmed(server)
-    session.send(channel, Hello(SERVICE_VERSION, wanted if len(wanted) == HASH_DIGITS else ""))
+    session.send(channel, Hello(SERVICE_VERSION, wanted))
     welcome = session.expect(channel, Welcome)
     program = _read_program(bytes(channel.receive(welcome.program_bytes)))
     if welcome.service != SERVICE_VERSION or program.content_hash != welcome.program:
         raise SphynxError(
             "the server's program does not match its hash", where=where, remedy="Contact the server's operator."
         )
-    if not program.content_hash.startswith(wanted):
-        what, remedy = session.other_program(program.content_hash)
+    if is_hash(wanted) and not program.content_hash.startswith(wanted):
+        what, remedy = session.other_program([program.name], [program.content_hash])
         raise PeerGaveUpError(what, where=where, remedy=remedy)
     if not offers(welcome.security, demanded):
         raise PeerGaveUpError(
@@ -94,7 +95,7 @@ def agree(
             store.discard(entry.bundle_id)
     for entry in store.ready(program=ours):
         if entry.owner != server and entry.bundle_id.hex() in theirs:
-            # The server has got another certificate since. Bundles are bound to the old one, and would count for ever.
+            # The server has got another name since. Bundles are bound to the old one, and would count for ever.
             store.discard(entry.bundle_id)
     alive = {bundle_id.hex() for bundle_id in store.alive(map(bytes.fromhex, theirs))}
     session.send(channel, Agree(tuple(sorted(theirs - alive)), confirmed.get(ours, 0)))

@@ -46,8 +46,20 @@ def why_not(certificate: bytes, role: Role) -> str:
 
 def why_not_file(path: Path, role: Role) -> str:
     """Apply `why_not` to the first certificate of a PEM file that OpenSSL has loaded."""
-    text = path.read_text()
-    return why_not(ssl.PEM_cert_to_DER_cert(text[: text.index(ssl.PEM_FOOTER) + len(ssl.PEM_FOOTER)]), role)
+    return why_not(_first_of(path.read_text()), role)
+
+
+def subject_of(pem: str) -> bytes:
+    """Return whom the first certificate of a file is for, as it is encoded there; a ValueError if there is none."""
+    signed = der.first(der.first(memoryview(_first_of(pem))))
+    sequences = [content for tag, content in der.elements(signed) if tag == der.SEQUENCE]
+    if len(sequences) < 4:  # the kind of signature, the issuer, the time, the subject
+        raise ValueError("its end is missing")
+    return bytes(sequences[3])
+
+
+def _first_of(pem: str) -> bytes:
+    return ssl.PEM_cert_to_DER_cert(pem[: pem.index(ssl.PEM_FOOTER) + len(ssl.PEM_FOOTER)])
 
 
 def _extensions(certificate: memoryview) -> list[tuple[bytes, memoryview]]:

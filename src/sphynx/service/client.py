@@ -53,8 +53,7 @@ from sphynx.service.credentials import ClientKeys
 from sphynx.service.ledger import Entry
 from sphynx.service.link_measurement import choose_backend, choose_extensions, measure_link
 from sphynx.service.prediction import Prediction, names_of_classes, ranked, real_logits
-from sphynx.service.revocation import SEEN, SeenNumbers
-from sphynx.service.session import Bye, Go, Infer, Prepare, Stored
+from sphynx.service.session import SERVICE_VERSION, Bye, Go, Infer, Look, Prepare, Programs, Stored
 from sphynx.service.store import Store
 from sphynx.service.tls import TlsStream
 
@@ -83,10 +82,10 @@ class Client:
         warn: Callable[[str], None] = warnings.warn,
         observer: Observer | None = None,
     ) -> None:
-        """`program` insists on a program by its hash, or by the first digits of it, `security` on a server that offers
-        it, or more. `ot` says how OTs are extended. `address` is the one to use of a
-        host that has several. `trust_state` keeps bundles although the folder looks restored. `link` emulates a slower
-        one, for benchmarks. `warn` hears of an old list of revoked keys. `observer` watches this end of the channel."""
+        """`program` chooses a program by its hash, the first digits of it, or its name there; `security` insists on a
+        server that offers it, or more. `ot` says how OTs are extended. `address` is the one to use of a host that has
+        several. `trust_state` keeps bundles although the folder looks restored. `link` emulates a slower one, for
+        benchmarks. `warn` hears of an old list of revoked keys. `observer` watches this end of the channel."""
         self._host, self._port, self._keys = host, port, keys
         self._state, self._quota_bytes, self._trust_state = state or keys / STATE, quota_bytes, trust_state
         self._where = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
@@ -107,12 +106,11 @@ class Client:
             self._channel = Channel(stream, self._where)
             self._channel.observer = self._observer
             opening.callback(self._channel.close)
-            keys.check(stream.peer.serial, self._where)
+            keys.check(stream.peer.expires_at, self._where)
             self._store = opening.enter_context(
                 Store(self._state, quota_bytes=self._quota_bytes, trust=self._trust_state)
             )
-            keys.warn_if_older(SeenNumbers(self._state / SEEN))
-            self._server = stream.peer.fingerprint
+            self._server, self._presented = stream.peer.identity, keys
             self._agreement = agree(
                 self._channel,
                 self._store,
@@ -128,6 +126,19 @@ class Client:
             self._party = InferenceClient(self.program, self._channel, check=self._agreement.check)
             self._open = opening.pop_all()
         return self
+
+    def list_programs(self) -> Programs:
+        """List what the server serves, on a connection that asks for nothing else."""
+        channel = Channel(self._connect(ClientKeys(self._keys, self._warn).context), self._where)
+        try:
+            session.send(channel, Look(SERVICE_VERSION))
+            found = session.expect(channel, Programs)
+            session.send(channel, Bye())
+        except BaseException:
+            channel.close(wait_s=0)
+            raise
+        channel.close()
+        return found
 
     @property
     def program(self) -> Program:
@@ -165,6 +176,10 @@ class Client:
             return not self._calls and self._channel.is_readable()
         finally:
             self._calling.release()
+
+    def has_renewed_keys(self) -> bool:
+        """Return whether the folder holds other keys by now than this connection was begun with."""
+        return self._presented.have_changed()
 
     @property
     def ready(self) -> list[Entry]:

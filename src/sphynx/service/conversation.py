@@ -1,7 +1,8 @@
 """One client's conversation, as the server leads it: hello, then requests until the client leaves.
 
 A request that may not be granted ends the conversation with the reason; so does anything malformed. Bundles belong to
-the certificate that prepared them and to the program. A bundle is burned before the first online byte is read or sent.
+the name that prepared them, as its certificates have it, and to the program. A bundle is burned before the first online
+byte is read or sent.
 Before every request and every bundle the client's certificate is judged again: it may have been revoked meanwhile.
 A client that fails a check loses its standing (`standing.py`), the connection, and all bundles that it has ready.
 What is prepared ahead gives way to everything else that this process does (`yielding.py`).
@@ -12,14 +13,14 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 
-from sphynx.errors import BundleRefusedError, RefusedError
+from sphynx.errors import BundleRefusedError, RefusedError, ShareUsedUpError
 from sphynx.program.extensions import ExtensionChoice, allows
-from sphynx.program.files import HASH
+from sphynx.program.files import HASH, SHOWN_DIGITS
 from sphynx.program.security import MODES, Security
 from sphynx.protocol.channel import Channel
 from sphynx.protocol.inference import InferenceServer
@@ -27,12 +28,25 @@ from sphynx.protocol.linear import ServerModel
 from sphynx.protocol.linear_plan import plan_group
 from sphynx.protocol.verify.plan import CheckPlan
 from sphynx.service import session
-from sphynx.service.admission import Admission
-from sphynx.service.credentials import FreshKeys
+from sphynx.service.admission import Admission, Places
 from sphynx.service.events import EventLog
+from sphynx.service.fresh_keys import FreshKeys
 from sphynx.service.ledger import Entry
-from sphynx.service.monitor import Metrics
-from sphynx.service.session import SERVICE_VERSION, Agree, Bye, Go, Hello, Infer, Ping, Prepare, Stored, Welcome
+from sphynx.service.metrics import Metrics
+from sphynx.service.session import (
+    SERVICE_VERSION,
+    Agree,
+    Bye,
+    Go,
+    Hello,
+    Infer,
+    Look,
+    Ping,
+    Prepare,
+    Programs,
+    Stored,
+    Welcome,
+)
 from sphynx.service.standing import Standing
 from sphynx.service.store import Store, Written
 from sphynx.service.strikes import Strikes
@@ -42,7 +56,7 @@ from sphynx.service.yielding import GivesWay, Urgent, on_one_core
 
 @dataclass(frozen=True)
 class Service:
-    """The parts that all conversations share."""
+    """One program that is served, and the parts that all conversations share."""
 
     model: ServerModel
     store: Store
@@ -53,31 +67,46 @@ class Service:
     events: EventLog
     stopping: threading.Event
     ot: ExtensionChoice = "auto"
+    name: str = ""  # of the program, as clients may ask for it
+    drains: bool = False
     urgent: Urgent = field(default_factory=Urgent)
 
 
 class Conversation:
-    def __init__(self, stream: TlsStream, service: Service) -> None:
+    def __init__(self, stream: TlsStream, services: Sequence[Service]) -> None:
+        """`services` differ in their programs alone: the client says which it is for."""
         self.peer: Peer = stream.peer
         self.channel = Channel(stream)
-        self._stream, self._service = stream, service
+        self._stream, self._services = stream, services
+        self._choose(services[0])  # until the client has said which
+        self._idle_lock = threading.Lock()
+        self._is_idle = False  # waiting for a request
+
+    def _choose(self, service: Service) -> None:
+        self._service = service
         self._program = service.model.program
         self._check = str(service.model.check or "")
         self._security: Security = "malicious-client" if service.model.check else "semi-honest"
         program = self._program.content_hash
-        self._standing = Standing(self.peer, program, service.store, service.strikes, service.events)
+        self._standing = Standing(self.peer, program, service.store, service.strikes, service.events, service.metrics)
         self._party = InferenceServer(service.model, self.channel, judging=self._standing.judging)
-        self._idle_lock = threading.Lock()
-        self._is_idle = False  # waiting for a request
 
     def run(self) -> None:
         """Serve until the client leaves, fails or asks for what it may not have; the caller closes the channel."""
         limits = self._service.admission.limits
         hello = self._next_request(limits.message_s)
+        if isinstance(hello, Look):
+            self._check_client()
+            names, hashes = zip(*self._served(), strict=True)
+            session.send(self.channel, Programs(names, hashes, self._security))
+            hello = self._next_request(limits.message_s)
+            if isinstance(hello, Bye):
+                return
         if not isinstance(hello, Hello):
             raise _out_of_place()
+        self._choose(self._asked_for(hello))
         self._check_client()
-        self._welcome(hello)
+        self._welcome()
         while True:
             self.channel.wait_sent()  # one request's answers at most are kept for a client that does not read them
             request = self._next_request(limits.idle_s)
@@ -136,20 +165,28 @@ class Conversation:
                 f"the client's certificate {why}", where="client", remedy="Ask the server's operator for new keys."
             )
 
-    def _welcome(self, hello: Hello) -> None:
-        ours = self._program.content_hash
+    def _served(self) -> list[tuple[str, str]]:
+        return [(service.name, service.model.program.content_hash) for service in self._services]
+
+    def _asked_for(self, hello: Hello) -> Service:
         if hello.service != SERVICE_VERSION:
-            raise RefusedError(
-                f"this server speaks version {SERVICE_VERSION} of the service, the client {hello.service}",
-                where="hello",
-                remedy="Use the same version of sphynx on both sides.",
-            )
-        if hello.program not in ("", ours):
-            what, remedy = session.other_program(ours)
+            what, remedy = session.other_version(f"service {hello.service}")
             raise RefusedError(what, where="hello", remedy=remedy)
+        asked = hello.program
+        if not asked and len(self._services) == 1:
+            return self._services[0]
+        for service, (name, content_hash) in zip(self._services, self._served(), strict=True):
+            if asked and (asked == name or (len(asked) >= SHOWN_DIGITS and content_hash.startswith(asked))):
+                return service
+        names, hashes = zip(*self._served(), strict=True)
+        what, remedy = session.other_program(names, hashes)
+        raise RefusedError(what, where="hello", remedy=remedy)
+
+    def _welcome(self) -> None:
+        ours = self._program.content_hash
         text = json.dumps({HASH: ours, **self._program.to_json()}).encode()
         ready = tuple(entry.bundle_id.hex() for entry in self._ready())[: session.MAX_IDS]
-        burned = self._service.store.ledger.burned(self.peer.fingerprint, ours)
+        burned = self._service.store.ledger.burned(self.peer.identity, ours)
         most = self._service.admission.limits.bundles_per_client
         plan = self._service.model.check or CheckPlan(0, 0)
         offered = (self._security, plan.ring_bits, plan.functionals, self._service.ot)
@@ -163,8 +200,14 @@ class Conversation:
             raise RefusedError(
                 f"a batch has at most {limits.batch} images", where="prepare", remedy="Prepare a smaller batch."
             )
-        if len(self._ready()) + request.count > limits.bundles_per_client:
+        if service.drains:
             raise RefusedError(
+                "this server is being drained: it prepares no more bundles",
+                where="prepare",
+                remedy="Ask another server, or this one when it is back; bundles that are ready serve on.",
+            )
+        if len(self._ready()) + request.count > limits.bundles_per_client:
+            raise ShareUsedUpError(
                 f"a client may keep {limits.bundles_per_client} bundles ready, this one has {len(self._ready())}",
                 where="prepare",
                 remedy="Use some first, or ask for fewer; the server's `bundles_per_client` sets the limit.",
@@ -176,15 +219,15 @@ class Conversation:
                 where="prepare",
                 remedy="Use the same version of sphynx on both sides.",
             )
-        begun_images = service.store.ledger.begun_images(self.peer.fingerprint)
+        begun_images = service.store.ledger.begun_images(self.peer.identity)
         if begun_images + request.count * request.batch > limits.images_per_hour:
-            raise RefusedError(
+            raise ShareUsedUpError(
                 f"a client may prepare for {limits.images_per_hour} images per hour, "
                 f"this one has prepared for {begun_images}",
                 where="prepare",
                 remedy="Ask for fewer, or try again later; the server's `images_per_hour` sets the limit.",
             )
-        owner, backend, batch = self.peer.fingerprint, request.backend, request.batch
+        owner, backend, batch = self.peer.identity, request.backend, request.batch
         service.store.check_room(request.count, owner=owner, program=program, backend=backend, batch=batch)
         nonce = session.new_nonce()
         session.send(self.channel, Go(nonce, limits.bundle_lifetime_s))
@@ -205,27 +248,38 @@ class Conversation:
                 raise
             session.send(self.channel, Stored(tuple(bundle_id.hex() for bundle_id in ids)))
             service.metrics.add("bundles_prepared_total", len(ids), backend=backend)
-            service.metrics.add("offline_seconds_total", took_s)
+            service.metrics.observe("offline_seconds", took_s, backend=backend)
             seconds = round(each_s, 4)
             self._log("prepared", *ids, backend=backend, batch=batch, seconds=seconds, ahead=request.ahead)
 
     @contextmanager
     def _place_for(self, request: Prepare) -> Iterator[None]:
-        admission, owner = self._service.admission, self.peer.fingerprint
+        admission = self._service.admission
         if not request.ahead:
-            with admission.offline.taken_by(owner, admission.limits.queue_s), self._service.urgent.running():
+            with self._waited_for("offline", admission.offline), self._service.urgent.running():
                 yield
             return
-        with admission.ahead.taken_by(owner, admission.limits.queue_s), on_one_core():
+        with self._waited_for("ahead", admission.ahead), on_one_core():
             self.channel.observer = GivesWay(self._service.urgent)
             try:
                 yield
             finally:
                 self.channel.observer = None
 
+    @contextmanager
+    def _waited_for(self, phase: str, places: Places) -> Iterator[None]:
+        """Take a place for this client, and count how long that took, also where there was none in time."""
+        start_s = time.monotonic()
+        with ExitStack() as taken:
+            try:
+                taken.enter_context(places.taken_by(self.peer.identity, self._service.admission.limits.queue_s))
+            finally:
+                self._service.metrics.observe("waiting_seconds", time.monotonic() - start_s, phase=phase)
+            yield
+
     def _prepare_bundles(self, entries: list[Entry], request: Prepare) -> tuple[list[Written], float]:
         limits, ids = self._service.admission.limits, [entry.bundle_id for entry in entries]
-        store, owner = self._service.store, self.peer.fingerprint
+        store, owner = self._service.store, self.peer.identity
         store.reserve(*entries, most=limits.bundles_per_client, hourly=limits.images_per_hour)
         self.channel.take_record()
         start_s = time.monotonic()
@@ -263,14 +317,14 @@ class Conversation:
     def _infer(self, bundle_id: bytes, number: int) -> None:
         service, limits = self._service, self._service.admission.limits
         with (
-            service.admission.online.taken_by(self.peer.fingerprint, limits.queue_s),
+            self._waited_for("online", service.admission.online),
             service.urgent.running(),
             self._stream.ending_within(limits.work_s),
             self._due_within(min(limits.message_s, limits.online_message_s)),
         ):
             bundle, _ = service.store.take(
                 bundle_id,
-                owner=self.peer.fingerprint,
+                owner=self.peer.identity,
                 program=self._program.content_hash,
                 hourly=limits.images_per_hour,
                 number=number,
@@ -291,11 +345,11 @@ class Conversation:
                 service.store.delete_spent()
             took_s = time.monotonic() - start_s
         service.metrics.add("inferences_total", backend=bundle.backend, result="done")
-        service.metrics.add("online_seconds_total", took_s)
+        service.metrics.observe("online_seconds", took_s, backend=bundle.backend)
         self._log("inferred", bundle_id, backend=bundle.backend, batch=bundle.batch, seconds=round(took_s, 4))
 
     def _agree(self, request: Agree) -> None:
-        store, owner, program = self._service.store, self.peer.fingerprint, self._program.content_hash
+        store, owner, program = self._service.store, self.peer.identity, self._program.content_hash
         mine = {entry.bundle_id.hex() for entry in self._ready()}
         for name in mine.intersection(request.lost):
             store.discard(bytes.fromhex(name))
@@ -306,7 +360,7 @@ class Conversation:
                 self._service.events.write("discarded", client=self.peer.name, why=why)
 
     def _ready(self) -> list[Entry]:
-        return self._service.store.ready(owner=self.peer.fingerprint, program=self._program.content_hash)
+        return self._service.store.ready(owner=self.peer.identity, program=self._program.content_hash)
 
     def _log(self, event: str, *bundle_ids: bytes, backend: str, batch: int, seconds: float, **more: bool) -> None:
         """Log a line for each bundle of a group, with its part of the bytes."""

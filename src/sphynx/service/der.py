@@ -1,4 +1,4 @@
-"""The little of DER (X.690) that certificates and lists of revoked ones need: elements, and what they hold."""
+"""The little of DER (X.690) that certificates need: elements, and what they hold."""
 
 from __future__ import annotations
 
@@ -25,10 +25,6 @@ def first(der: memoryview) -> memoryview:
     for _, content in elements(der):
         return content
     raise ValueError("its end is missing")
-
-
-def integer(der: memoryview) -> int:
-    return int.from_bytes(first(der), "big", signed=True)
 
 
 def extensions(der: memoryview) -> Iterator[tuple[bytes, memoryview]]:

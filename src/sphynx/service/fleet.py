@@ -23,10 +23,10 @@ from functools import partial
 
 from sphynx.errors import SphynxError
 from sphynx.service.admission import Admission
-from sphynx.service.credentials import FreshKeys
 from sphynx.service.events import EventLog
+from sphynx.service.fresh_keys import FreshKeys
 from sphynx.service.listening import CALL, DONE, MAX_NOTE_BYTES, READY, PortListener
-from sphynx.service.monitor import Metrics, Part
+from sphynx.service.metrics import Metrics, Part
 from sphynx.service.owner import Owner
 from sphynx.service.settings import Limits
 from sphynx.service.store import Store
@@ -87,7 +87,7 @@ class Fleet:
         self, order: WorkerOrder, count: int, store: Store, listener: PortListener, keys: FreshKeys, events: EventLog
     ) -> None:
         """`order` is a worker's but for its number and control socket; its limits are those of all together."""
-        self._order, self._count, self._store, self._listener, self._keys = order, count, store, listener, keys
+        self._order, self._count, self._store, self._listener, self.keys = order, count, store, listener, keys
         self._events, self._limits = events, order.settings.limits
         self.metrics = Metrics()
         self._admission = Admission(order.settings.limits)
@@ -114,16 +114,18 @@ class Fleet:
         return not self._stopping.is_set() and self._least_busy() is not None
 
     def render_metrics(self) -> str:
-        self._keys.context()  # read again where the folder has changed
+        self.keys.context()  # read again where the folder has changed
         places = self._admission.places
         gauges = {
-            "connections": places["connections"].taken,
+            "open_connections": places["connections"].taken,
             "offline_running": places["offline"].taken,
             "online_running": places["online"].taken,
             "ahead_running": places["ahead"].taken,
             "bundles_ready": len(self._store.ready()),
             "store_bytes": self._store.used_bytes,
-            "revocation_list_ends_soon": self._keys.list_ends_soon(),
+            "store_quota_bytes": self._store.quota_bytes,
+            "revocation_list_ends_soon": self.keys.list_ends_soon(),
+            "certificate_expiry_timestamp_seconds": self.keys.expires_at(),
         }
         return self.metrics.render(gauges)
 

@@ -41,7 +41,7 @@ _COLUMNS = "bundle_id, owner, program, backend, batch, expires_at, size_bytes, o
 @dataclass(frozen=True)
 class Entry:
     bundle_id: bytes
-    owner: str  # the other party's certificate
+    owner: str  # the other party: the subject and issuer of its certificates
     program: str
     backend: str
     batch: int

@@ -32,7 +32,7 @@ from sphynx.service.calls import (
 )
 from sphynx.service.events import EventLog
 from sphynx.service.ledger import Ledger
-from sphynx.service.monitor import Part
+from sphynx.service.metrics import Part
 
 _SEVERAL = {"reserve": "entries", "make_ready": "bundle_ids", "discard": "bundle_ids"}  # positional, any number
 MOST_UNWRITTEN = 1 << 16  # bundles given up that a full disk has not taken

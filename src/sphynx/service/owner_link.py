@@ -16,7 +16,7 @@ from sphynx.service.admission import Places
 from sphynx.service.calls import AGAIN, MAX_ANSWER_BYTES, PLACES, read_answer, read_frame, send_frame, write_call
 from sphynx.service.ledger import Entry, Ledger
 from sphynx.service.listening import CALL
-from sphynx.service.monitor import Values
+from sphynx.service.metrics import Values
 from sphynx.service.plain_values import MOST_ROWS
 
 

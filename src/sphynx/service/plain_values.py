@@ -15,11 +15,11 @@ from typing import Any
 from sphynx.program.backends import BACKENDS
 from sphynx.protocol.bundle import ID_BYTES
 from sphynx.service.ledger import Entry
-from sphynx.service.monitor import METRICS, Values
+from sphynx.service.metrics import SAMPLES, Values
 
 MOST_ROWS = 1024  # of one list
 MOST_VALUES, MOST_LABELS = 256, 4  # of a worker's metrics, and of one of them
-_NAME = re.compile(r"[A-Za-z0-9_.-]{0,128}")
+_NAME = re.compile(r"[A-Za-z0-9_.+-]{0,128}")
 _ID_DIGITS = re.compile(f"[0-9a-f]{{{2 * ID_BYTES}}}")
 _MOST_COUNT = 1 << 53
 
@@ -119,7 +119,7 @@ def _read_values(value: Any) -> Values:
     found: Values = {}
     for each in _read_list(value, MOST_VALUES):
         name, labels, number = _read_list(each, 3)
-        if _read_name(name) not in METRICS:
+        if _read_name(name) not in SAMPLES:
             raise ValueError("there is no such metric")
         pairs = [_read_list(pair, 2) for pair in _read_list(labels, MOST_LABELS)]
         found[name, tuple((_read_name(key), _read_name(label)) for key, label in pairs)] = _read_number(number)

@@ -15,7 +15,7 @@ from sphynx.program.files import load_program
 from sphynx.program.weights import load_weights
 from sphynx.record import Record
 from sphynx.service.events import EventLog
-from sphynx.service.hosting import open_server
+from sphynx.service.hosting import Served, open_server
 from sphynx.service.settings import ServerSettings
 
 
@@ -31,7 +31,8 @@ def main() -> None:
     order = ServerOrder.from_json(json.loads(sys.argv[1]))
     program = load_program(order.compiled)
     weights, events = load_weights(order.compiled, program), EventLog(sys.stderr)
-    with open_server(program, weights, order.settings, events, compiled=order.compiled, stops_by_signal=True) as hosted:
+    served = Served(program, weights, order.settings.state_folder, compiled=order.compiled)
+    with open_server([served], order.settings, events, stops_by_signal=True) as hosted:
         hosted.server.serve()
 
 

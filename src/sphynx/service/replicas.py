@@ -1,7 +1,7 @@
 """Several servers of one network, which share nothing: which of them a client asks, and which next when one is down.
 
 A bundle belongs to the server it was prepared with, so a client should come back to the same one. The order is a
-rendezvous hash (Thaler and Ravishankar, 1998) of the client's certificate and the server's name: all processes of a
+rendezvous hash (Thaler and Ravishankar, 1998) of the client's name and the server's: all processes of a
 client have the same order, clients spread evenly, and when a server is gone only its clients move. A name with several
 addresses in DNS is as many servers; they have to prove the same name.
 
@@ -11,6 +11,7 @@ asks again, because only the caller knows whether to.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import socket
 import time
@@ -20,6 +21,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from sphynx.errors import ConnectionLostError, InputError, NobodyListensError, PeerGaveUpError, SphynxError
+from sphynx.service.certificate import subject_of
 from sphynx.service.credentials import CERTIFICATE
 
 AVOID_S = 30.0
@@ -114,8 +116,7 @@ class Replicas:
 
     def places(self) -> list[Place]:
         """List the places in the order in which this client tries them."""
-        certificate = self._keys / CERTIFICATE
-        client = certificate.read_bytes() if certificate.is_file() else b""
+        client = self._name_of_client()
         ranked = sorted(self._servers, key=lambda server: _rank(client, *map(str, server)))
         places = [
             Place(host, port, address)
@@ -126,6 +127,12 @@ class Replicas:
         ]
         now = self._clock()
         return sorted(places, key=lambda place: now - self._failed_at.get(place, -AVOID_S) < AVOID_S)
+
+    def _name_of_client(self) -> bytes:
+        """The client's name as its certificate has it, which stays when that is renewed."""
+        with contextlib.suppress(OSError, ValueError):  # keys that cannot be used are reported when they are used
+            return subject_of((self._keys / CERTIFICATE).read_text())
+        return b""
 
     def _tell(self, failed: dict[Place, SphynxError], used: Place) -> None:
         """Warn of servers that were skipped; of one name's addresses it is enough that one answers."""

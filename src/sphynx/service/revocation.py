@@ -1,6 +1,8 @@
-"""Read a revocation list (RFC 5280, in PEM): which certificates, its number, until when. Standard library only.
+"""Read a revocation list (RFC 5280, in PEM) as a server does: which certificates, its number, until when; and how long
+the server's own certificate is valid.
 
-Signatures are OpenSSL's to check (`credentials.py`), before a number is kept.
+The package `cryptography` parses it, which Sphynx's `serve` extra brings. Signatures are OpenSSL's to check
+(`credentials.py`), before a number is kept.
 
 An old list is signed as well as a new one: whoever puts it back admits again whom the new one took out. Lists therefore
 have numbers that grow, and `SeenNumbers` keeps the highest.
@@ -8,8 +10,6 @@ have numbers that grow, and `SeenNumbers` keeps the highest.
 
 from __future__ import annotations
 
-import base64
-import datetime
 import fcntl
 import math
 import os
@@ -17,13 +17,15 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from sphynx.errors import InputError
-from sphynx.service import der
+from sphynx.errors import InputError, MissingPartError
+
+try:
+    from cryptography import x509
+except ModuleNotFoundError:
+    raise MissingPartError("serving needs the package cryptography", remedy="pip install cryptography") from None
 
 SEEN = "revoked.number"
-_PEM = re.compile(rb"-----BEGIN X509 CRL-----(.+?)-----END X509 CRL-----", re.DOTALL)
-_UTC_TIME, _TIME, _EXTENSIONS = 0x17, 0x18, 0xA0
-_NUMBER = bytes((0x55, 0x1D, 0x14))  # 2.5.29.20, the CRL number
+_PEM = re.compile(rb"-----BEGIN X509 CRL-----.+?-----END X509 CRL-----", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -36,14 +38,31 @@ class Revocations:
 def read_revocations(pem: bytes) -> Revocations:
     """Join all lists in the file; a ValueError if there is none, or one that cannot be read. The number is the
     lowest: OpenSSL checks the signature of one, and a higher number of another must not be kept for it."""
-    found = [_read(memoryview(base64.b64decode(text))) for text in _PEM.findall(pem)]
-    if not found:
-        raise ValueError("it contains no revocation list")
-    return Revocations(
-        frozenset().union(*(one.serials for one in found)),
-        min(one.number for one in found),
-        min(one.next_update_s for one in found),
-    )
+    try:
+        found = [x509.load_pem_x509_crl(text) for text in _PEM.findall(pem)]
+        if not found:
+            raise ValueError("it contains no revocation list")
+        return Revocations(
+            frozenset(entry.serial_number for one in found for entry in one),
+            min(map(number_of, found)),
+            min(math.inf if one.next_update_utc is None else one.next_update_utc.timestamp() for one in found),
+        )
+    except (x509.InvalidVersion, x509.DuplicateExtension, x509.UnsupportedGeneralNameType) as error:
+        raise ValueError(str(error)) from None
+
+
+def number_of(listed: x509.CertificateRevocationList) -> int:
+    """Return the number of a list, 0 if it has none."""
+    try:
+        return listed.extensions.get_extension_for_class(x509.CRLNumber).value.crl_number
+    except x509.ExtensionNotFound:
+        return 0
+
+
+def lifetime_of(pem: bytes) -> tuple[float, float]:
+    """Say from when to when a file's first certificate, which OpenSSL has loaded, is valid, in seconds since 1970."""
+    certificate = x509.load_pem_x509_certificates(pem)[0]
+    return certificate.not_valid_before_utc.timestamp(), certificate.not_valid_after_utc.timestamp()
 
 
 class SeenNumbers:
@@ -71,23 +90,3 @@ class SeenNumbers:
                 where=str(self.path),
                 remedy="Put the authority's newest revoked.pem into the key folder, then delete this file.",
             ) from None
-
-
-def _read(listed: memoryview) -> Revocations:
-    parts = list(der.elements(der.first(der.first(listed))))
-    # Three of them are sequences: the kind of signature, the issuer, and unless nobody is revoked, the entries.
-    sequences = [content for tag, content in parts if tag == der.SEQUENCE]
-    entries = (entry for content in sequences[2:] for _, entry in der.elements(content))
-    times = [_seconds(tag, content) for tag, content in parts if tag in (_UTC_TIME, _TIME)]
-    extensions = [found for tag, part in parts if tag == _EXTENSIONS for found in der.extensions(der.first(part))]
-    numbers = [der.integer(what) for which, what in extensions if which == _NUMBER]
-    return Revocations(
-        frozenset(der.integer(entry) for entry in entries), max(numbers, default=0), times[1] if times[1:] else math.inf
-    )
-
-
-def _seconds(tag: int, content: memoryview) -> float:
-    text = bytes(content).decode("ascii")
-    if tag == _UTC_TIME:  # RFC 5280: two digits of the year, from 1950 on
-        text = ("19" if text[:2] >= "50" else "20") + text
-    return datetime.datetime.strptime(text, "%Y%m%d%H%M%SZ").replace(tzinfo=datetime.UTC).timestamp()

@@ -11,6 +11,8 @@ import select
 import socket
 import threading
 import time
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -18,8 +20,10 @@ from sphynx.errors import (
     BundleRefusedError,
     ConnectionLostError,
     DiskError,
+    FailedCheckError,
     HandshakeError,
     InputError,
+    OtherVersionError,
     RefusedError,
     ShareUsedUpError,
     SphynxError,
@@ -30,12 +34,13 @@ from sphynx.program.extensions import ExtensionChoice
 from sphynx.protocol.linear import ServerModel
 from sphynx.service.admission import Admission
 from sphynx.service.conversation import Conversation, Service
-from sphynx.service.credentials import FreshKeys
 from sphynx.service.events import EventLog, FewLines, place_of
+from sphynx.service.fresh_keys import FreshKeys
 from sphynx.service.listening import Listener
-from sphynx.service.monitor import Metrics, Values
+from sphynx.service.metrics import Metrics, Values
 from sphynx.service.proxy_header import NO_PROXIES, ProxyNetworks, read_proxy_header
 from sphynx.service.revocation import SeenNumbers
+from sphynx.service.session import other_version
 from sphynx.service.store import Store
 from sphynx.service.strikes import Strikes
 from sphynx.service.tls import TlsStream
@@ -46,11 +51,19 @@ ROOM_PAUSE_MS = 20  # while all places for handshakes are taken
 _LATER, _ASK = "Try again later.", "Contact the server's operator: its log says more."
 
 
+@dataclass(frozen=True)
+class Offer:
+    """A program that is served, with its bundles, by the name under which clients may ask for it."""
+
+    model: ServerModel
+    store: Store
+    name: str = ""
+
+
 class Server:
     def __init__(
         self,
-        model: ServerModel,
-        store: Store,
+        offers: Sequence[Offer],
         *,
         keys: Path,
         listener: Listener,
@@ -61,19 +74,20 @@ class Server:
         proxies: ProxyNetworks = NO_PROXIES,
         seen_lists: SeenNumbers | None = None,
         ot: ExtensionChoice = "auto",
+        drains: bool = False,
     ) -> None:
-        """`link` emulates a slower link to every client, for trials on one machine. `proxies` connect for clients.
+        """`offers` are the programs that are served, whose clients share all limits but those of bundles. `link`
+        emulates a slower link to every client, for trials on one machine. `proxies` connect for clients.
         `seen_lists` outlives the server: it does not go back to an older list of revoked keys."""
         self._link, self._proxies = link, proxies
-        self._keys = FreshKeys(keys, seen_lists, lambda why: events.write("revocation_list", why=why))
+        self.keys = FreshKeys(keys, seen_lists, lambda why: events.write("revocation_list", why=why))
         limits = admission.limits
         self._admission, self._listener = admission, listener
         self.metrics = Metrics()
         self._stopping = threading.Event()
-        self._service = Service(
-            model, store, self._keys, self._admission, strikes, self.metrics, events, self._stopping, ot
-        )
-        self._events, self._limits, self._store = events, limits, store
+        shared = (self.keys, self._admission, strikes, self.metrics, events, self._stopping)
+        self._services = [Service(one.model, one.store, *shared, ot, one.name, drains) for one in offers]
+        self._events, self._limits, self._stores = events, limits, [one.store for one in offers]
         self._failed_handshakes = FewLines(events, "handshake_failed")
         self._conversations: set[Conversation] = set()
         self._workers: dict[Worker, socket.socket] = {}  # used by the thread that accepts only
@@ -91,14 +105,16 @@ class Server:
 
     def render_metrics(self) -> str:
         gauges = {
-            "connections": self._admission.connections.taken,
+            "open_connections": self._admission.connections.taken,
             "offline_running": self._admission.offline.taken,
             "online_running": self._admission.online.taken,
             "ahead_running": self._admission.ahead.taken,
-            "bundles_ready": len(self._store.ready()),
+            "bundles_ready": sum(len(store.ready()) for store in self._stores),
             "unread_bytes": self._unread_bytes(),
-            "store_bytes": self._store.used_bytes,
-            "revocation_list_ends_soon": self._keys.list_ends_soon(),
+            "store_bytes": sum(store.used_bytes for store in self._stores),
+            "store_quota_bytes": sum(store.quota_bytes for store in self._stores),
+            "revocation_list_ends_soon": self.keys.list_ends_soon(),
+            "certificate_expiry_timestamp_seconds": self.keys.expires_at(),
         }
         return self.metrics.render(gauges)
 
@@ -199,7 +215,7 @@ class Server:
                 handshakes.count_for(sock, address)
             stream = TlsStream.accept(
                 sock,
-                self._keys.context(),
+                self.keys.context(),
                 handshake_s=deadline - time.monotonic(),
                 timeout_s=self._limits.message_s,
                 link=self._link,
@@ -223,10 +239,10 @@ class Server:
         self._failed_handshakes.write(address=address, why=why)
 
     def _converse(self, stream: TlsStream, address: str) -> None:
-        conversation = Conversation(stream, self._service)
+        conversation = Conversation(stream, self._services)
         peer = conversation.peer
-        if not self._admission.connections.try_take(peer.fingerprint):
-            self.metrics.add("refusals_total")
+        if not self._admission.connections.try_take(peer.identity):
+            self.metrics.add("refusals_total", reason="connections")
             self._events.write("refused", client=peer.name, address=address, why="too many connections")
             conversation.channel.give_up("too many connections, of this client or in total", _LATER)
             return
@@ -239,7 +255,7 @@ class Server:
         finally:
             with self._changing:
                 self._conversations.discard(conversation)
-            self._admission.connections.give_back(peer.fingerprint)
+            self._admission.connections.give_back(peer.identity)
             self.metrics.add("connections_total", result=result)
             self._events.write("disconnected", client=peer.name, result=result)
             conversation.channel.close()
@@ -249,6 +265,11 @@ class Server:
         try:
             conversation.run()
             return "done"
+        except OtherVersionError as error:
+            self.metrics.add("refusals_total", reason="version")
+            self._events.write("refused", client=client, where=error.where, why=error.what)
+            conversation.channel.give_up(*other_version(error.what.removeprefix("the peer speaks ")))
+            return "refused"
         except ConnectionLostError as error:
             if self._stopping.is_set():
                 conversation.channel.give_up("the server is stopping", _LATER)
@@ -258,7 +279,7 @@ class Server:
                 conversation.channel.give_up(error.what, error.remedy)
             return "lost"
         except SphynxError as error:
-            self.metrics.add("refusals_total")
+            self.metrics.add("refusals_total", reason=_reason(error))
             self._events.write("refused", client=client, where=error.where, why=error.what)
             conversation.channel.give_up(*_words_for_peer(error))
             return "refused"
@@ -287,6 +308,17 @@ class Server:
         self._failed_handshakes.tell_suppressed()
         self._events.write("stopped", aborted=len(late))
         self.has_stopped.set()
+
+
+def _reason(error: SphynxError) -> str:
+    """Name what stands in the way, for the metrics."""
+    if isinstance(error, ShareUsedUpError):
+        return "quota"
+    if isinstance(error, StoreFullError | DiskError):
+        return "disk"
+    if isinstance(error, BundleRefusedError):
+        return "bundle"
+    return "check" if isinstance(error, FailedCheckError) else "request"
 
 
 def _words_for_peer(error: SphynxError) -> tuple[str, str]:

@@ -1,6 +1,8 @@
 """Messages between client and server around the protocol: small JSON objects on the channel, client first.
 
-    Hello        which version, which program ("" = any)       -> Welcome with the security, then program.json
+    Look         which version; only before Hello              -> Programs: what is served, by name and hash
+    Hello        which version, which program, by its name     -> Welcome with the security, then program.json
+                 or hash ("" = the only one)
     Agree        bundles that the client no longer holds, and which burns the server must know (no answer)
     Prepare      how many bundles, which backend and batch,    -> Go, then for each group the offline phase and Stored
                  how many of them in a group, whether ahead:
@@ -20,7 +22,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import TypeVar
 
@@ -28,26 +30,47 @@ from sphynx.config import read_settings
 from sphynx.errors import ConnectionLostError, InputError
 from sphynx.program.backends import Backend
 from sphynx.program.extensions import Extension, ExtensionChoice, Extensions
-from sphynx.program.files import short_hash
+from sphynx.program.files import HASH_DIGITS, short_hash
 from sphynx.program.security import Security
 from sphynx.protocol.bundle import ID_BYTES
-from sphynx.protocol.channel import Channel
+from sphynx.protocol.channel import WIRE_VERSION, Channel
 from sphynx.protocol.verify.plan import MAX_FUNCTIONALS, RINGS, CheckPlan
 from sphynx.service.settings import MAX_BUNDLES
+from sphynx.version import __version__
 
-SERVICE_VERSION = 6
+SERVICE_VERSION = 7
 MAX_MESSAGE_BYTES = 1 << 14
 MAX_PROGRAM_BYTES = 1 << 24
 MAX_PING_BYTES = 1 << 20
 MAX_IDS = MAX_BUNDLES  # of bundles of one client
 NONCE_BYTES = 16
 MAX_BURNS = 1 << 53
+MAX_PROGRAMS, MAX_NAME = 64, 128
+
+
+@dataclass(frozen=True)
+class Look:
+    service: int
+
+
+@dataclass(frozen=True)
+class Programs:
+    names: tuple[str, ...]
+    hashes: tuple[str, ...]
+    security: Security
+
+    def faults(self) -> list[str]:
+        are_hashes = all(_is_hex(text, HASH_DIGITS // 2) for text in self.hashes)
+        return [] if are_hashes and len(self.names) == len(self.hashes) <= MAX_PROGRAMS else ["programs"]
 
 
 @dataclass(frozen=True)
 class Hello:
     service: int
     program: str = ""
+
+    def faults(self) -> list[str]:
+        return [] if len(self.program) <= MAX_NAME else ["program"]
 
 
 @dataclass(frozen=True)
@@ -144,10 +167,11 @@ class Bye:
     pass
 
 
-Request = Hello | Prepare | Infer | Agree | Ping | Bye
-Message = Request | Welcome | Go | Stored
+Request = Look | Hello | Prepare | Infer | Agree | Ping | Bye
+Message = Request | Programs | Welcome | Go | Stored
 _KINDS: dict[str, type[Message]] = {
-    kind.__name__.lower(): kind for kind in (Hello, Welcome, Prepare, Go, Stored, Infer, Agree, Ping, Bye)
+    kind.__name__.lower(): kind
+    for kind in (Look, Programs, Hello, Welcome, Prepare, Go, Stored, Infer, Agree, Ping, Bye)
 }
 Expected = TypeVar("Expected", bound=Message)
 
@@ -171,6 +195,8 @@ def parse(raw: bytes) -> Message:
     """Says nothing of what was in a message that is not ours: it could hold anything, and errors are logged."""
     try:
         table = json.loads(raw)
+        if table["kind"] in ("look", "hello") and type(table["service"]) is int and table["service"] != SERVICE_VERSION:
+            return Hello(table["service"])  # whatever else such messages of that version have
         return read_settings(_KINDS[table.pop("kind")], table, where="message")
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, InputError):
         raise _malformed_error() from None
@@ -192,11 +218,23 @@ def groups(count: int, size: int) -> Iterator[range]:
     return (range(first, min(first + size, count)) for first in range(0, count, size))
 
 
-def other_program(served: str) -> tuple[str, str]:
-    """Tell a client that insists on another program than is served: the server says so, or the client itself."""
+def other_program(names: Sequence[str], hashes: Sequence[str]) -> tuple[str, str]:
+    """Tell a client which programs are served, where it insists on another one, or would have to say which: the server
+    says so, or the client itself."""
+    if len(hashes) == 1:
+        return (
+            f"this server serves the program {short_hash(hashes[0])}, not the one asked for",
+            "Check the hash, leave `program` out, or ask another server.",
+        )
+    served = ", ".join(f"{name} ({short_hash(one)})" for name, one in zip(names, hashes, strict=True))
+    return f"this server serves several programs: {served}", "Say which: `program=NAME`, or its hash."
+
+
+def other_version(spoken: str) -> tuple[str, str]:
+    """Tell a client which version it needs: what is wrong, and what helps. `spoken` is what it speaks."""
     return (
-        f"this server serves the program {short_hash(served)}, not the one asked for",
-        "Check the hash, leave `program` out, or ask another server.",
+        f"this server runs sphynx {__version__} (wire {WIRE_VERSION}, service {SERVICE_VERSION}), the client {spoken}",
+        f"Install sphynx {__version__}, or ask a server of your version.",
     )
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
@@ -104,14 +105,23 @@ class ServerSettings(Record):
     ('::1', 7443)
     """
 
-    keys: Path | str = setting(meaning="The server's folder from `sphynx keys issue`.")
+    keys: Path | str = setting(meaning="The server's folder of keys.")
     listen: str = setting(USUAL_ADDRESS, "Address to listen on; port 0 picks a free one.", metavar="HOST:PORT")
     state: Path | str | None = setting(
         None, "Where to keep bundles and their ledger. [default: DIR/bundles, for a model bundles/NAME]"
     )
     limits: Limits = setting(factory=Limits, meaning="How much each client may use.", flag=None)
-    metrics_port: int | None = setting(
-        None, "Port for /metrics and /healthz on 127.0.0.1; 0 picks a free one.", least=0, most=65535, written=9464
+    metrics: str | None = setting(
+        None,
+        "Address for /metrics and /healthz; beyond the loopback address with a token or TLS.",
+        metavar="HOST:PORT",
+        written="127.0.0.1:9464",
+    )
+    metrics_token: Path | str | None = setting(
+        None, "File with the token that whoever asks for /metrics must send: Authorization: Bearer TOKEN."
+    )
+    metrics_tls: bool = setting(
+        False, "Speak TLS there, with the server's keys, to clients of the same authority only."
     )
     link: Link | str | None = setting(
         None, "Delay every answer as on lan, wan or 20ms,200mbit, for trials on one machine.", written_as=str
@@ -134,6 +144,7 @@ class ServerSettings(Record):
         "auto", "How OTs are extended: softspoken, silent (few bytes, more work), or auto: as each client chooses."
     )
     trust_state: bool = setting(False, TRUST_STATE)
+    drain: bool = setting(False, "Prepare no more bundles: clients use those they have, and prepare elsewhere.")
     processes: int = setting(
         1, "Worker processes that share one port and the machine's cores.", least=1, most=256
     )  # more than one can only serve a compiled folder
@@ -144,6 +155,20 @@ class ServerSettings(Record):
         check_security(self.security, where="`security`")
         check_extension(self.ot, where="`ot`")
         _ = self.address, self.proxies, self.emulated_link
+        if self.metrics_address is not None and not (self.metrics_token or self.metrics_tls):
+            host = self.metrics_address[0]
+            if not (host == "localhost" or (_is_address(host) and ip_address(host).is_loopback)):
+                raise InputError(
+                    f"anybody could read the metrics at {host}",
+                    where="`metrics`",
+                    remedy="Give `metrics_token` or `metrics_tls`, or an address of 127.0.0.1.",
+                )
+
+    @property
+    def metrics_address(self) -> tuple[str, int] | None:
+        from sphynx.service.replicas import parse_address  # here: flags are made without it
+
+        return None if self.metrics is None else parse_address(self.metrics)
 
     @property
     def address(self) -> tuple[str, int]:
@@ -179,10 +204,10 @@ class ClientSettings:
     120.0
     """
 
-    keys: Path | str = setting(meaning="Your folder from `sphynx keys issue`.")
+    keys: Path | str = setting(meaning="Your folder of keys.")
     state: Path | str | None = setting(None, "Where to keep your bundles. [default: KEYS/bundles]")
     program: str = setting(
-        "", "Accept only the program with this hash, or its first 16 digits or more.", metavar="HASH"
+        "", "Ask only the program with this hash, its first 16 digits or more, or this name.", metavar="HASH|NAME"
     )
     ahead: int = setting(0, "Then keep running, with N bundles ready, until Ctrl-C.", metavar="N", least=0)
     backend: BackendChoice = setting(
@@ -211,10 +236,19 @@ class ClientSettings:
         check_extension(self.ot, where="`ot`")
         if self.backend != "auto":
             require_mode(self.security, self.backend, where="`security`")
-        _ = self.program_hash
+        _ = self.wanted
 
     @property
-    def program_hash(self) -> str:
-        from sphynx.program.files import parse_hash  # here: flags are made without it
+    def wanted(self) -> str:
+        """The program that is asked for, as a server is told."""
+        from sphynx.program.files import parse_wanted  # here: flags are made without it
 
-        return parse_hash(self.program)
+        return parse_wanted(self.program)
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True

@@ -13,16 +13,19 @@ from contextlib import contextmanager
 
 from sphynx.errors import FailedCheckError
 from sphynx.service.events import EventLog
+from sphynx.service.metrics import Metrics
 from sphynx.service.store import Store
 from sphynx.service.strikes import Strikes
 from sphynx.service.tls import Peer
 
 
 class Standing:
-    def __init__(self, peer: Peer, program: str, store: Store, strikes: Strikes, events: EventLog) -> None:
+    def __init__(
+        self, peer: Peer, program: str, store: Store, strikes: Strikes, events: EventLog, metrics: Metrics
+    ) -> None:
         """`program` is the hash of the one that is served."""
         self._peer, self._program, self._store = peer, program, store
-        self._strikes, self._events = strikes, events
+        self._strikes, self._events, self._metrics = strikes, events, metrics
         self._known: int | None = None  # strikes at the first `check`
         self._has_failed = False
 
@@ -50,6 +53,7 @@ class Standing:
         try:
             strikes = self._strikes.add(self._peer.name, error.what)
         finally:
-            ready = self._store.ready(owner=self._peer.fingerprint, program=self._program)
+            ready = self._store.ready(owner=self._peer.identity, program=self._program)
             self._store.discard(*(entry.bundle_id for entry in ready))
+        self._metrics.add("strikes_total")
         self._events.write("strike", client=self._peer.name, why=error.what, strikes=strikes)

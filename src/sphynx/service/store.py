@@ -33,6 +33,7 @@ from sphynx.errors import (
     StoreFullError,
 )
 from sphynx.protocol.bundle import TEMPORARY, Bundle, load_bundle
+from sphynx.protocol.channel import WIRE_VERSION
 from sphynx.service.at_hand import AtHand
 from sphynx.service.deletions import Deletions
 from sphynx.service.file_system import check_local
@@ -73,7 +74,7 @@ class Store:
         the bundles of a folder that may have been restored; otherwise `tell` hears why they went.
 
         `owned_ledger`, given this holder's name, is the ledger of another process, which has opened the folder."""
-        self._folder, self._quota_bytes = folder, quota_bytes
+        self._folder, self.quota_bytes = folder, quota_bytes
         self._shared = shared
         self._at_hand = AtHand(memory_bytes, lambda name: self.ledger.state(name) in ("reserved", "ready"))
         self._deletions = Deletions()
@@ -92,7 +93,7 @@ class Store:
                     else:
                         self.ledger = Ledger(folder / LEDGER, clock, self._holders.name)
                         opening.callback(self.ledger.close)
-                        self._bind(weights_hash, check_plan)
+                        self._bind(weights_hash, check_plan, tell)
                         self._settle(trust, tell)
                         self._sweep()
             except OSError as error:
@@ -270,16 +271,16 @@ class Store:
         used_bytes, needed_bytes = self._bytes_of_files(), count * bundle_bytes
         kept_bytes = self.ledger.kept_bytes(owner)
         is_first = count == 1 and not kept_bytes
-        leaves_bytes = self._quota_bytes - used_bytes - needed_bytes
+        leaves_bytes = self.quota_bytes - used_bytes - needed_bytes
         if self._shared and not is_first and kept_bytes + needed_bytes > leaves_bytes:
             raise ShareUsedUpError(
                 f"this client's bundles would take {kept_bytes + needed_bytes:,} bytes, more than remain for others",
                 where=str(self._folder),
                 remedy="Use bundles before preparing more; the server's `quota_bytes` sets the limit.",
             )
-        if used_bytes + needed_bytes > self._quota_bytes:
+        if used_bytes + needed_bytes > self.quota_bytes:
             raise StoreFullError(
-                f"{used_bytes:,} of {self._quota_bytes:,} bytes for bundles are used, {needed_bytes:,} more are needed",
+                f"{used_bytes:,} of {self.quota_bytes:,} bytes for bundles are used, {needed_bytes:,} more are needed",
                 where=str(self._folder),
                 remedy="Use bundles before preparing more, or raise `quota_bytes`.",
             )
@@ -301,22 +302,28 @@ class Store:
                 used_bytes += 0 if path.suffix == TEMPORARY else path.stat().st_size
         return used_bytes
 
-    def _bind(self, weights_hash: str, check_plan: str) -> None:
-        """To the weights, and to how clients are checked: what was made otherwise is discarded."""
-        served, bound = f"{weights_hash} {check_plan}".rstrip(), self.ledger.bound()
+    def _bind(self, weights_hash: str, check_plan: str, tell: Callable[[str], None]) -> None:
+        """To the version, the weights, and to how clients are checked: what was made otherwise is discarded."""
+        version = f"wire-{WIRE_VERSION}"
+        served, bound = f"{version} {weights_hash} {check_plan}".rstrip(), self.ledger.bound()
         if bound != served and len(self._holders.live()) > 1:
             raise InputError(
-                "another process uses these bundles with different weights or another security",
+                "another process uses these bundles with different weights, another security or another version",
                 where=str(self._folder),
                 remedy="End it first, or give this one a folder of its own: `state=DIR`.",
             )
-        if not check_plan and (bound or "").startswith(f"{weights_hash} "):
+        made_by, _, bound_to = (bound or "").partition(" ")
+        if not check_plan and bound_to.startswith(f"{weights_hash} "):
             raise InputError(
                 "these weights were protected from malicious clients; served without that, any client could read them",
                 where=str(self._folder),
                 remedy="Give `security=malicious-client` again or, if this is intended, another folder: `state=DIR`.",
             )
+        lost = len(self.ledger.ready()) if bound != served else 0
         self.ledger.bind(served)
+        if lost:
+            what = "weights or another security" if made_by == version else "version of sphynx"
+            tell(f"{lost} bundles were discarded: they were made with another {what}")
 
     def _settle(self, trust: bool, tell: Callable[[str], None]) -> None:
         """Bundles of a restored folder may have been used since it was copied: both parties may have been restored."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import json
 import socket
 import ssl
 import threading
@@ -34,6 +35,7 @@ class Peer:
 
     name: str
     fingerprint: str  # SHA-256 of the certificate
+    identity: str  # what stays when the certificate is renewed: SHA-256 of its subject and issuer
     serial: int  # its number at the authority
     expires_at: float  # seconds since 1970
 
@@ -152,6 +154,7 @@ class TlsState:
         return Peer(
             str(subject.get("commonName", "")),
             hashlib.sha256(der).hexdigest(),
+            hashlib.sha256(json.dumps([proved.get("subject"), proved.get("issuer")]).encode()).hexdigest(),
             int(proved["serialNumber"], 16),
             ssl.cert_time_to_seconds(proved["notAfter"]),
         )

@@ -11,17 +11,17 @@ from sphynx.errors import HandshakeError
 
 USUAL_REMEDY = "Check that both sides have unexpired keys of the same authority, each for its part: sphynx keys --help."
 _OTHER_NAME = (
-    "Connect to a name that the server's keys were issued for, or issue keys for this one: sphynx keys issue --help."
+    "Connect to a name that the server's keys were signed for, or sign them for this one: sphynx keys sign --help."
 )
-_OTHER_AUTHORITY = "Check the address, and use keys that the authority of the server's keys has issued."
+_OTHER_AUTHORITY = "Check the address, and use keys that the authority of the server's keys has signed."
 _NOBODY_WE_KNOW = "Check the address and the port: a program other than a Sphynx server seems to listen there."
 _SILENT = "Check the address and the port; if they are right the server may be overloaded: try again later."
-_NEW_KEYS = "Ask the server's operator for new keys (sphynx keys issue NAME --client)."
+_NEW_KEYS = "Ask the server's operator to sign new keys (sphynx keys request NAME)."
 
 # By OpenSSL's X509_V_ERR_..., of the server's certificate.
 _SERVERS_KEYS = {
     9: "Check the clocks of both machines.",  # CERT_NOT_YET_VALID
-    10: "Ask the server's operator to issue new keys for it, or check this machine's clock.",  # CERT_HAS_EXPIRED
+    10: "Ask the server's operator to renew its keys, or check this machine's clock.",  # CERT_HAS_EXPIRED
     18: _OTHER_AUTHORITY,  # DEPTH_ZERO_SELF_SIGNED_CERT
     19: _OTHER_AUTHORITY,  # SELF_SIGNED_CERT_IN_CHAIN
     20: _OTHER_AUTHORITY,  # UNABLE_TO_GET_ISSUER_CERT_LOCALLY

@@ -28,7 +28,7 @@ from sphynx.service.events import EventLog
 from sphynx.service.listening import READY, HandedOver
 from sphynx.service.owner_link import OwnedLedger, OwnerLink, owned_places, report_metrics
 from sphynx.service.revocation import SEEN, SeenNumbers
-from sphynx.service.server import Server
+from sphynx.service.server import Offer, Server
 from sphynx.service.settings import ServerSettings
 from sphynx.service.store import Store
 from sphynx.service.strikes import Strikes
@@ -48,6 +48,7 @@ class WorkerOrder(Record):
     check: CheckPlan | None = None
     number: int = 0
     control: int = -1
+    name: str = ""  # of the program
 
 
 def work(order: WorkerOrder) -> None:
@@ -67,8 +68,7 @@ def work(order: WorkerOrder) -> None:
         owned_ledger=lambda holder: OwnedLedger(link, holder),
     ) as store:
         server = Server(
-            model,
-            store,
+            [Offer(model, store, order.name)],
             keys=Path(settings.keys),
             listener=HandedOver(control, _leave, link.end_thread),
             admission=Admission(limits, owned_places(link)),
@@ -78,6 +78,7 @@ def work(order: WorkerOrder) -> None:
             seen_lists=SeenNumbers(state / SEEN),
             strikes=Strikes(settings.strikes_file),
             ot=settings.ot,
+            drains=settings.drain,
         )
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the owner
         signal.signal(signal.SIGTERM, lambda *_: server.stop())
