@@ -2,9 +2,11 @@
 refused together. Those of all shipped networks are the table of docs/security/malicious-client.md."""
 
 import re
+from dataclasses import replace
 from math import log2
 from pathlib import Path
 
+import numpy as np
 import pytest
 from tests.protocol.random_programs import random_case
 
@@ -52,6 +54,23 @@ def test_plans_of_shipped_networks_are_those_of_the_page(name: str) -> None:
 
 def test_a_server_takes_no_larger_bundles_than_are_planned_for() -> None:
     assert Limits().batch == BUNDLE_IMAGES
+
+
+def test_the_widest_ring_is_that_of_the_pages() -> None:
+    """Weights of zeros are never off by one: nothing but the strictness limits their ring."""
+    case = random_case(1)
+    weights = {name: np.zeros_like(values) for name, values in case.weights.items()}
+
+    def is_planned(ring_bits: int) -> bool:
+        try:
+            plan_check(replace(case.program, ring_bits=ring_bits), weights)
+        except SphynxError:
+            return False
+        return True
+
+    widest = max(filter(is_planned, range(case.program.ring_bits, 64)))
+    for page in (PAGE, PAGE.parents[2] / "SECURITY.md"):
+        assert re.findall(r"rings? of more than (\d+) bits", page.read_text()) == [str(widest)]
 
 
 def test_more_images_need_a_narrower_ring() -> None:
