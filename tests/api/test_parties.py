@@ -109,7 +109,9 @@ def test_wrong_values_are_refused_before_anything_is_sent(
         with pytest.raises(sphynx.InputError, match="`backend`: 'foo' is not a ReLU backend") as refused:
             wrong()
         assert refused.value.remedy == "Choose auto, gc or gmw."
-    for digits in ("0" * 15, "0" * 65, "compiled/digits"):
+    with pytest.raises(sphynx.InputError, match="program: 'compiled/digits' is neither a program's hash nor a name"):
+        sphynx.Client("127.0.0.1:1", keys=authority / "alice", program="compiled/digits")
+    for digits in ("0" * 15, "0" * 65):
         with pytest.raises(sphynx.InputError, match=r"program: .* is not a program's hash") as refused:
             sphynx.Client("127.0.0.1:1", keys=authority / "alice", program=digits)
         assert "first 16 hex digits" in refused.value.remedy

@@ -144,14 +144,14 @@ def test_a_bundle_that_is_ready_after_a_strike_is_burned(
     tmp_path: Path, authority: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another connection failed a check while this one prepared, and burned what was ready then."""
-    put = Store.put
+    make_ready = Store.make_ready
 
-    def put_late(self: Store, *bundles: Any, **more: Any) -> None:
-        if bundles[0].role == "server":
+    def make_ready_late(self: Store, *written: Any, **more: Any) -> None:
+        if threading.current_thread() is not threading.main_thread():  # the server's
             Strikes(tmp_path / "strikes").add("alice", "why")
-        put(self, *bundles, **more)
+        make_ready(self, *written, **more)
 
-    monkeypatch.setattr(Store, "put", put_late)
+    monkeypatch.setattr(Store, "make_ready", make_ready_late)
     with serving(tmp_path, authority, Limits(), io.StringIO()) as (client, server), client:
         with pytest.raises(PeerGaveUpError, match="another connection of this client failed a check"):
             client.prepare(1, backend="gc")
