@@ -133,7 +133,7 @@ void SecretKey::decrypt(std::span<const std::uint8_t> wire, const UsedCoefficien
     const auto kept = static_cast<std::size_t>(params_->reply_primes());
     parallel_ranges(tiles * replies, 1, threads, [&](std::size_t begin, std::size_t end) {
         std::vector<std::int32_t> c1(kept * n);
-        SecretVector product(kept * n), selected(kept * used.index.size());
+        SecretVector product(kept * n), selected(kept * used.index.size()), gathered(used.index.size());
         for (std::size_t task = begin; task < end; ++task) {
             const std::size_t tile = task / replies, j = task % replies, count = used.count[j];
             const std::uint8_t* in = wire.data() + tile * tile_bytes + wire_at[j];
@@ -144,8 +144,8 @@ void SecretKey::decrypt(std::span<const std::uint8_t> wire, const UsedCoefficien
                 const Modulus& modulus = params_->modulus(static_cast<int>(i));
                 std::int32_t* c0 = selected.data() + i * count;
                 in = unpack(in, count, modulus, c0);
-                for (std::size_t u = 0; u < count; ++u)
-                    c0[u] = modulus.reduce(c0[u] + product[i * n + used.index[u]]);
+                for (std::size_t u = 0; u < count; ++u) gathered[u] = product[i * n + used.index[u]];
+                best_kernels().add(gathered.data(), modulus, count, c0);
             }
             codec_.round(selected.data(), count, out + tile * used.total() + out_at[j]);
         }

@@ -109,7 +109,8 @@ const Kernels kPortable{"portable",
                         product_sums_of<PortableLanes>,
                         generic::add,
                         generic::subtract_multiply,
-                        generic::multiply_wide};
+                        generic::multiply_wide,
+                        generic::round};
 }  // namespace
 
 const Kernels& portable_kernels() {

@@ -54,6 +54,20 @@ struct BlockProducts {
     std::size_t out_stride;
 };
 
+// One prime's part of rounding to the ring (rns.h).
+struct RoundingTerm {
+    Modulus modulus;
+    Factor cofactor_inverse;      // (q'/p)^-1 mod p
+    std::uint32_t reciprocal[5];  // floor(2^160 / p), its lowest 32 bits first
+};
+
+// What rounding some values takes; it holds secrets, and whoever owns it wipes it.
+struct RoundingMemory {
+    static constexpr std::size_t kMost = 256;  // values
+    std::uint32_t y[kMost];
+    std::uint64_t sum[4][kMost];
+};
+
 struct Kernels {
     const char* name;
     void (*forward)(std::int32_t* values, const NttTable& table);
@@ -71,6 +85,9 @@ struct Kernels {
     // out[j] = r[j] factor, centred, for any signed 64-bit r in two words, r = 2^32 high + (low mod 2^32).
     void (*multiply_wide)(const std::int32_t* low, const std::int32_t* high, Factor factor,
                           const Modulus& modulus, std::size_t count, std::int32_t* out);
+    // RnsCodec::round for at most RoundingMemory::kMost values and 15 primes; x is prime-major with this stride.
+    void (*round)(const std::int32_t* x, std::size_t stride, const RoundingTerm* terms, std::size_t primes,
+                  int ring_bits, std::size_t count, RoundingMemory& memory, std::uint64_t* out);
 };
 
 const Kernels& portable_kernels();

@@ -296,7 +296,7 @@ class Avx2Lanes {
     Reducer reducer_;
 };
 
-// The last three are plain loops: the compiler makes vectors of them, for which the baseline has no 32-bit products.
+// The last four are plain loops: the compiler makes vectors of them, for which the baseline has no 32-bit products.
 const Kernels kAvx2{"avx2",
                     forward,
                     inverse,
@@ -304,7 +304,8 @@ const Kernels kAvx2{"avx2",
                     product_sums_of<Avx2Lanes>,
                     generic::add,
                     generic::subtract_multiply,
-                    generic::multiply_wide};
+                    generic::multiply_wide,
+                    generic::round};
 }  // namespace
 
 const Kernels& avx2_kernels() {

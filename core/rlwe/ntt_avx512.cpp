@@ -1,10 +1,13 @@
-// AVX-512: the sums of products on sixteen lanes, even and odd coefficients in separate vectors; all else as in AVX2.
+// AVX-512: transforms, products and their sums on sixteen lanes, even and odd coefficients of products in separate
+// vectors; all else as in AVX2.
 #include "rlwe/ntt.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
 
 #include "rlwe/block_products.h"
+#include "rlwe/ntt_generic.h"
+#include "rlwe/transform_avx512.h"
 
 namespace sphynx::rlwe {
 
@@ -87,8 +90,32 @@ class Avx512Lanes {
     __m128i bits_;
 };
 
-Kernels with_wider_products(Kernels kernels) {
+void forward(std::int32_t* values, const NttTable& table) {
+    (table.n < avx512::kMinTransform ? avx2_kernels().forward : avx512::forward)(values, table);
+}
+
+void inverse(std::int32_t* values, const NttTable& table) {
+    (table.n < avx512::kMinTransform ? avx2_kernels().inverse : avx512::inverse)(values, table);
+}
+
+void multiply_add(const std::int32_t* a, const std::int32_t* b, const Modulus& modulus, std::size_t count,
+                  std::int32_t* sum) {
+    const Avx512Lanes lanes(modulus);
+    const std::size_t whole = count / kBlock * kBlock;
+    for (std::size_t j = 0; j < whole; j += kBlock) {
+        auto sums = Avx512Lanes::begin(sum + j);
+        Avx512Lanes::add<kBlock>(sums, a + j, Avx512Lanes::load_values(b + j));
+        lanes.reduce(sums, sum + j);
+    }
+    generic::multiply_add(a + whole, b + whole, modulus, count - whole, sum + whole);
+}
+
+Kernels with_wider_lanes(Kernels kernels) {
     kernels.name = "avx512";
+    kernels.forward = forward;
+    kernels.inverse = inverse;
+    kernels.multiply_add = multiply_add;
+    kernels.round = generic::round;
     kernels.product_sums = product_sums_of<Avx512Lanes>;
     return kernels;
 }
@@ -96,7 +123,7 @@ Kernels with_wider_products(Kernels kernels) {
 }  // namespace
 
 const Kernels& avx512_kernels() {
-    static const Kernels kernels = with_wider_products(avx2_kernels());
+    static const Kernels kernels = with_wider_lanes(avx2_kernels());
     return kernels;
 }
 

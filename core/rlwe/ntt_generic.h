@@ -108,4 +108,45 @@ SPHYNX_INLINE void multiply_wide(const std::int32_t* low, const std::int32_t* hi
     }
 }
 
+// Sums of y_i floor(2^160 / p_i) in units of 2^-128, the last digit of each product cut: four sums of 32-bit digits, in
+// 64-bit lanes, whose carries are added up at the end.
+SPHYNX_INLINE void round(const std::int32_t* x, std::size_t stride, const RoundingTerm* terms,
+                         std::size_t primes, int ring_bits, std::size_t count, RoundingMemory& memory,
+                         std::uint64_t* __restrict out) {
+    auto& [y, sum] = memory;
+    for (auto& digit : sum) {
+        for (std::size_t j = 0; j < count; ++j) digit[j] = 0;
+    }
+    for (std::size_t i = 0; i < primes; ++i) {
+        const RoundingTerm& term = terms[i];
+        const Factor factor = term.cofactor_inverse;
+        const int bits = term.modulus.bits();
+        const std::int32_t p = term.modulus.p(), half = std::int32_t{1} << (bits - 1);
+        const std::int32_t* from = x + i * stride;
+        for (std::size_t j = 0; j < count; ++j) {
+            const std::int32_t centred =
+                centre(multiply(from[j], factor.value, factor.quotient, p), half, bits, p);
+            y[j] = static_cast<std::uint32_t>(centred + (p & (centred >> 31)));
+        }
+        const std::uint64_t lowest = term.reciprocal[0], first = term.reciprocal[1],
+                            second = term.reciprocal[2], third = term.reciprocal[3],
+                            fourth = term.reciprocal[4];
+        for (std::size_t j = 0; j < count; ++j) {
+            const std::uint64_t own = y[j];
+            sum[0][j] += own * first + ((own * lowest) >> 32);
+            sum[1][j] += own * second;
+            sum[2][j] += own * third;
+            sum[3][j] += own * fourth;
+        }
+    }
+    // Half a unit of the result, 2^(127 - ring_bits): in the upper 64 bits, or below them where the ring has 64.
+    const std::uint64_t half = ring_bits < 64 ? std::uint64_t{1} << (63 - ring_bits) : 0,
+                        half_below = ring_bits < 64 ? 0 : std::uint64_t{1} << 31;
+    for (std::size_t j = 0; j < count; ++j) {
+        const std::uint64_t below = (sum[0][j] >> 32) + (sum[1][j] & 0xffffffffu) + half_below;
+        const std::uint64_t above = sum[2][j] + (sum[3][j] << 32) + (sum[1][j] >> 32) + (below >> 32) + half;
+        out[j] = above >> (64 - ring_bits);
+    }
+}
+
 }  // namespace sphynx::rlwe::generic

@@ -292,7 +292,7 @@ class NeonLanes {
     int32x4_t p_, minus_bits_, two32_, two32_quotient_;
 };
 
-// The last three are plain loops: the compiler makes vectors of them.
+// The last four are plain loops: the compiler makes vectors of them.
 const Kernels kNeon{"neon",
                     forward,
                     inverse,
@@ -300,7 +300,8 @@ const Kernels kNeon{"neon",
                     product_sums_of<NeonLanes>,
                     generic::add,
                     generic::subtract_multiply,
-                    generic::multiply_wide};
+                    generic::multiply_wide,
+                    generic::round};
 }  // namespace
 
 const Kernels& neon_kernels() {

@@ -1,10 +1,10 @@
 #include "rlwe/rns.h"
 
+#include <algorithm>
+
 #include "crypto/block.h"
 
 namespace sphynx::rlwe {
-
-__extension__ typedef unsigned __int128 Wide;
 
 RnsCodec::RnsCodec(const Params& params) : params_(params), q_mod_ring_(1) {
     const int primes = params.primes(), kept = params.reply_primes();
@@ -21,16 +21,15 @@ RnsCodec::RnsCodec(const Params& params) : params_(params), q_mod_ring_(1) {
             if (j != i) cofactor = cofactor * params.modulus(j).p() % modulus.p();
         }
         // Long division of 2^160 by p, 32 bits at a time.
-        std::uint32_t digit[5];
+        RoundingTerm term{modulus, modulus.factor(modulus.inverse(cofactor)), {}};
         std::uint64_t remainder = 1;
         for (int d = 4; d >= 0; --d) {
             const std::uint64_t current = remainder << 32;
-            digit[d] = static_cast<std::uint32_t>(current / static_cast<std::uint64_t>(modulus.p()));
+            term.reciprocal[d] =
+                static_cast<std::uint32_t>(current / static_cast<std::uint64_t>(modulus.p()));
             remainder = current % static_cast<std::uint64_t>(modulus.p());
         }
-        reciprocals_.push_back({(std::uint64_t{digit[4]} << 32) | digit[3],
-                                (std::uint64_t{digit[2]} << 32) | digit[1], digit[0],
-                                modulus.factor(modulus.inverse(cofactor))});
+        terms_.push_back(term);
     }
     dropped_inverse_.resize(static_cast<std::size_t>(primes * primes));
     for (int dropped = kept; dropped < primes; ++dropped) {
@@ -66,21 +65,13 @@ void RnsCodec::encode(const std::uint64_t* message, std::size_t count, std::int3
 }
 
 void RnsCodec::round(const std::int32_t* x, std::size_t count, std::uint64_t* out) const {
-    const int ring_bits = params_.ring_bits();
-    const Wide half = Wide{1} << (127 - ring_bits);
-    for (std::size_t j = 0; j < count; ++j) {
-        Wide sum = half;
-        for (int i = 0; i < params_.reply_primes(); ++i) {
-            const Modulus& modulus = params_.modulus(i);
-            const Reciprocal& reciprocal = reciprocals_[static_cast<std::size_t>(i)];
-            const std::int32_t scaled =
-                modulus.mul(x[static_cast<std::size_t>(i) * count + j], reciprocal.cofactor_inverse);
-            const auto y = static_cast<std::uint64_t>(modulus.canonical(modulus.reduce(scaled)));
-            sum += (Wide{y * reciprocal.high} << 64) + Wide{y} * reciprocal.low +
-                   ((y * reciprocal.lowest) >> 32);
-        }
-        out[j] = static_cast<std::uint64_t>(sum >> (128 - ring_bits));
+    RoundingMemory memory;
+    for (std::size_t start = 0; start < count; start += RoundingMemory::kMost) {
+        const std::size_t size = std::min(count - start, RoundingMemory::kMost);
+        best_kernels().round(x + start, count, terms_.data(), terms_.size(), params_.ring_bits(), size,
+                             memory, out + start);
     }
+    zeroise(&memory, sizeof memory);
 }
 
 void RnsCodec::switch_down(std::int32_t* x, std::size_t count) const {

@@ -30,16 +30,10 @@ class RnsCodec {
     void switch_down(std::int32_t* x, std::size_t count) const;
 
   private:
-    struct Reciprocal {
-        std::uint64_t high, low;  // floor(2^160 / p): bits 96.. and 32..95
-        std::uint32_t lowest;     // bits 0..31
-        Factor cofactor_inverse;  // (q'/p)^-1 mod p
-    };
-
     const Params& params_;
     std::uint64_t q_mod_ring_;                // q mod 2^64
     std::vector<Factor> minus_ring_inverse_;  // -2^-k mod p_i
-    std::vector<Reciprocal> reciprocals_;     // per reply prime
+    std::vector<RoundingTerm> terms_;         // per reply prime
     std::vector<Factor> dropped_inverse_;     // [dropped * primes + i] = p_dropped^-1 mod p_i
 };
 

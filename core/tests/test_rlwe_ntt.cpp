@@ -200,14 +200,63 @@ void check_residue_loops(const Kernels& kernels, int bits) {
               centred(ours[j]));
 }
 
+// Rounding to the ring against 128-bit integers, and against the portable path: edge values, then random ones.
+void check_round(const Kernels& kernels, int ring_bits, int primes) {
+    std::vector<std::int32_t> prime(static_cast<std::size_t>(primes));
+    largest_ntt_primes(28, 64, primes, prime.data());
+    std::vector<RoundingTerm> terms;
+    std::mt19937 generator(5);
+    for (const auto p : prime) {
+        RoundingTerm term{Modulus(p), {}, {}};
+        term.cofactor_inverse = term.modulus.factor(static_cast<std::int32_t>(generator()) & (p / 2));
+        for (auto& digit : term.reciprocal) digit = static_cast<std::uint32_t>(generator());
+        terms.push_back(term);
+    }
+    const std::size_t count = RoundingMemory::kMost - 3, stride = count + 7;
+    std::vector<std::int32_t> x(stride * prime.size());
+    for (std::size_t i = 0; i < prime.size(); ++i) {
+        const std::int32_t edges[] = {0, 1, -1, prime[i] / 2, -(prime[i] / 2)};
+        for (std::size_t j = 0; j < stride; ++j)
+            x[i * stride + j] =
+                j < 125
+                    ? edges[j /
+                            (i % 3 == 0   ? 1
+                             : i % 3 == 1 ? 5
+                                          : 25) %
+                            5]
+                    : static_cast<std::int32_t>(generator() % static_cast<unsigned>(prime[i])) - prime[i] / 2;
+    }
+    RoundingMemory memory;
+    std::vector<std::uint64_t> ours(count), portable(count);
+    kernels.round(x.data(), stride, terms.data(), terms.size(), ring_bits, count, memory, ours.data());
+    portable_kernels().round(x.data(), stride, terms.data(), terms.size(), ring_bits, count, memory,
+                             portable.data());
+    CHECK(ours == portable);
+    __extension__ typedef unsigned __int128 Wide;
+    for (std::size_t j = 0; j < count; ++j) {
+        Wide sum = Wide{1} << (127 - ring_bits);
+        for (std::size_t i = 0; i < prime.size(); ++i) {
+            const auto& digit = terms[i].reciprocal;
+            const auto y = static_cast<std::uint64_t>(canonical(
+                std::int64_t{x[i * stride + j]} * terms[i].cofactor_inverse.value % prime[i], prime[i]));
+            sum += (Wide{y * ((std::uint64_t{digit[4]} << 32) | digit[3])} << 64) +
+                   Wide{y} * ((std::uint64_t{digit[2]} << 32) | digit[1]) + ((y * digit[0]) >> 32);
+        }
+        CHECK(ours[j] == static_cast<std::uint64_t>(sum >> (128 - ring_bits)));
+    }
+}
+
 }  // namespace
 
 int main() {
     for (const Kernels* kernels : available_kernels()) {
         for (const int bits : {20, 23, 27, 28}) check_schoolbook(*kernels, bits);
         for (const int bits : {23, 27, 28}) check_paths_agree(*kernels, 4096, bits);
-        check_paths_agree(*kernels, 8192, 28);
+        for (const int n : {1024, 2048, 8192}) check_paths_agree(*kernels, n, 28);
         for (const int bits : {20, 23, 27, 28}) check_residue_loops(*kernels, bits);
+        for (const int ring_bits : {8, 32, 39, 63, 64}) {
+            for (const int primes : {1, 3, 4, 15}) check_round(*kernels, ring_bits, primes);
+        }
         for (const int bits : {23, 28}) {
             for (const int distinct : {1, 2, 4, 8, kBlock}) {
                 for (const std::size_t replies : {1, 2, 3, 7, 8, 17})
