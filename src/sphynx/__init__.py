@@ -33,6 +33,7 @@ from sphynx.version import __version__
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 if TYPE_CHECKING:
+    from sphynx.api import aio
     from sphynx.api.asking import Client
     from sphynx.api.compiled import Compiled
     from sphynx.api.compiling import compile_network
@@ -120,6 +121,7 @@ __all__ = [
     "TrainedNetwork",
     "Update",
     "__version__",
+    "aio",
     "allocate_relus",
     "build_network",
     "compile_network",
@@ -176,6 +178,7 @@ _DEFINED_IN = {
     "TrainSummary": "sphynx.train.results",
     "TrainedNetwork": "sphynx.network.trained",
     "Update": "sphynx.run.update",
+    "aio": "sphynx.api",  # a module
     "allocate_relus": "sphynx.api.searching",
     "build_network": "sphynx.network.build",
     "compile_network": "sphynx.api.compiling",

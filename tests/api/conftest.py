@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,8 @@ import torch
 
 import sphynx
 from sphynx.network.model import save_model, save_normalisation
+from tests.service.authority import make_authority
+from tests.service.tiny import save_tiny
 
 
 @pytest.fixture(scope="session")
@@ -29,3 +32,23 @@ def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def compiled(run_folder: Path) -> sphynx.Compiled:
     return sphynx.compile_network(run_folder)
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_authority(tmp_path_factory.mktemp("keys") / "keys")
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> sphynx.Compiled:
+    """32 ReLUs, 4x4 grey images, three classes."""
+    folder = tmp_path_factory.mktemp("tiny") / "compiled"
+    save_tiny(folder)
+    return sphynx.Compiled.load(folder)
+
+
+@pytest.fixture(scope="module")
+def server(tiny: sphynx.Compiled, authority: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[sphynx.Server]:
+    state = tmp_path_factory.mktemp("state")
+    with sphynx.Server(tiny, keys=authority / "server", listen="127.0.0.1:0", state=state) as running:
+        yield running

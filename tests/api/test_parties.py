@@ -9,7 +9,6 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
@@ -19,28 +18,6 @@ import pytest
 from PIL import Image
 
 import sphynx
-from tests.service.authority import make_authority
-from tests.service.tiny import save_tiny
-
-
-@pytest.fixture(scope="module")
-def authority(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_authority(tmp_path_factory.mktemp("keys") / "keys")
-
-
-@pytest.fixture(scope="module")
-def tiny(tmp_path_factory: pytest.TempPathFactory) -> sphynx.Compiled:
-    """32 ReLUs, 4x4 grey images, three classes."""
-    folder = tmp_path_factory.mktemp("tiny") / "compiled"
-    save_tiny(folder)
-    return sphynx.Compiled.load(folder)
-
-
-@pytest.fixture(scope="module")
-def server(tiny: sphynx.Compiled, authority: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[sphynx.Server]:
-    state = tmp_path_factory.mktemp("state")
-    with sphynx.Server(tiny, keys=authority / "server", listen="127.0.0.1:0", state=state) as running:
-        yield running
 
 
 def pixels(seed: int) -> np.ndarray:

@@ -12,7 +12,7 @@ is down (`service/replicas.py`).
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from sphynx.api.many import Numbered, ask_many, require_concurrency
 from sphynx.api.refilling import Refill
 from sphynx.config import Keywords
 from sphynx.errors import ConnectionLostError, InputError, PeerGaveUpError
@@ -102,6 +103,25 @@ class Client:
         """
         choice = self._choice(backend)
         return self._ask(lambda connection: connection.infer(pixels_of(image, connection.program), backend=choice))
+
+    def infer_many(
+        self,
+        images: Iterable[str | Path | NDArray[np.uint8] | Image],
+        *,
+        concurrency: int = 1,
+        backend: BackendChoice | None = None,
+        progress: Listener = ignore,
+    ) -> Iterator[Numbered]:
+        """Yield (number, answer) for each picture, as answers come; pictures are read as they are needed.
+
+        `concurrency` is over how many connections: with more than one, answers come in another order than pictures. A
+        picture whose connection breaks is asked about again; if that fails too, what failed is raised, after all
+        answers that were given. `progress` is called after each; the total is 0 where `images` has no length.
+        """
+        require_concurrency(concurrency)
+        alone = replace(self._settings, ahead=0)
+        clients = [self, *(Client(self._servers, **vars(alone)) for _ in range(concurrency - 1))]
+        return ask_many(clients, images, None if backend is None else self._choice(backend), progress)
 
     def pixels(self, image: str | Path | NDArray[np.uint8] | Image) -> NDArray[np.uint8]:
         """The picture as the program reads it: what `infer` asks about."""

@@ -123,3 +123,11 @@ def test_a_huge_further_input_is_refused_before_it_is_made(tmp_path: Path) -> No
     model.graph.input.append(helper.make_tensor_value_info("z", TensorProto.FLOAT, [1 << 40]))
     with pytest.raises(InputError, match="too large for a constant"):
         read_network(write(model, tmp_path / "network.onnx"), inputs={"z": 0})
+
+
+def test_an_output_along_another_axis_is_a_vector(tmp_path: Path) -> None:
+    """As Keras gives embeddings, [n, 1, 1, 4]."""
+    make = Maker(("n", 6, 5, 3))
+    x = make.conv(make.node("Transpose", "x", perm=[0, 3, 1, 2]), 3, 4)
+    x = make.node("Transpose", make.node("GlobalAveragePool", make.node("Relu", x)), perm=[0, 2, 3, 1])
+    assert assert_as_onnx_runtime(write(make.model(x), tmp_path / "embedding.onnx")) == (3, 6, 5)

