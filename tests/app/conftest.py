@@ -26,7 +26,7 @@ from sphynx.app.watch import Watch
 from sphynx.app.web import App
 from sphynx.program.cost.estimate import REFERENCE
 from sphynx.program.files import save_program
-from sphynx.program.ir import INPUT, Linear, Program, Relu, Term
+from sphynx.program.ir import INPUT, Linear, Output, Program, Relu, Term
 from sphynx.program.weights import save_weights
 from sphynx.protocol.channel import Channel, Section, Span
 from sphynx.protocol.inference import MASKED_PICTURE
@@ -44,7 +44,8 @@ def small_program(name: str = "small", classes: tuple[str, ...] = ("cat", "dog",
         Relu("relu", "first", 3),
         Linear("logits", (Term("relu", 4, 4),), sphynx.Shape(3, 1, 1), 16, 32),
     )
-    return Program(sphynx.Shape(3, 16, 16), steps, 34, 8, classes, name)
+    outputs = (Output("logits", "logits", class_names=classes),)
+    return Program(sphynx.Shape(3, 16, 16), steps, 34, 8, name=name, outputs=outputs)
 
 
 class ServersRecord:

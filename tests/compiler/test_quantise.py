@@ -194,7 +194,7 @@ def test_any_design_follows_its_float_network(design: Design, as_chains: bool) -
         return
     with torch.no_grad():
         expected = network(normalised(pixels)).numpy()
-    got = interpret(made.program, made.weights, pixels.numpy()) / 2.0**made.program.logits.scale
+    got = made.program.real_numbers(interpret(made.program, made.weights, pixels.numpy()))
     assert np.abs(got - expected).max() < 0.05 * (np.abs(expected).max() + 1)
 
 

@@ -11,19 +11,23 @@ from PIL import Image
 from sphynx.data.sample_pictures import sample_photographs
 from sphynx.demo.page import COLUMNS, cost_rows, demo_page, noise_pixels
 from sphynx.demo.scenes import SHIPPED_MODEL, Answer, Question, Scene, has_shipped_scene
+from sphynx.program.ir import INPUT, Linear, Output, Program, Term
 from sphynx.report.summary import Judged
 from sphynx.report.tables import picture_url
 from sphynx.service.prediction import Prediction
+from sphynx.space.tally import Shape
 from sphynx.zoo.shipped import model_names
+
+
+def two_classes() -> Program:
+    steps = (Linear("logits", (Term(INPUT, 8, 8),), Shape(2, 1, 1), 0, 24),)
+    return Program(Shape(1, 8, 8), steps, 24, 8, outputs=(Output("logits", "logits", class_names=("3", "8")),))
 
 
 def answer(backend: str, online_seconds: float, *, equal: bool = True, truth: str = "3") -> Answer:
     question = Question("digit <0>", np.arange(64, dtype=np.uint8).reshape(1, 8, 8), truth=truth)
     private = Prediction(
-        ("3", "8"),
-        (0.9, 0.1),
-        ("3", "8"),
-        np.array([3.0, 1.0]),
+        two_classes(),
         np.array([3, 1]),
         backend,
         1,

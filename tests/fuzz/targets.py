@@ -50,7 +50,7 @@ from sphynx.space.tally import Shape
 from tests.compiler.frontend.onnx_models import joined, plain_cnn, residual
 from tests.compiler.frontend.test_hostile_archives import MODEL, members_of, write
 from tests.fuzz.picture_target import good_pictures, read_and_cut
-from tests.program.programs import gated_program, public_program, random_weights, small_program
+from tests.program.programs import gated_program, public_program, random_weights, several_program, small_program
 
 FOLDER = Path(tempfile.mkdtemp(prefix="sphynx-fuzz-"))
 CORPUS = Path(__file__).parent / "corpus"
@@ -284,7 +284,12 @@ def _exported(data: bytes) -> None:
 
 
 def _made_programs() -> list[bytes]:
-    programs = (small_program(ring_bits=44), public_program(), gated_program())  # the first one's square needs as many
+    programs = (
+        small_program(ring_bits=44),
+        public_program(),
+        gated_program(),
+        several_program(),
+    )  # a square needs as many
     return [json.dumps(program.to_json()).encode() for program in programs]
 
 

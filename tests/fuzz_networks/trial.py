@@ -30,6 +30,7 @@ import sphynx
 from sphynx.compiler.originals import torch_judge
 from sphynx.program.backends import BACKENDS
 from sphynx.program.judgement import Judgement, Original, judge
+from sphynx.program.outputs import joined
 from tests.fuzz_networks.networks import Drawn, draw
 
 Reader = Literal["torch", "onnx", "pt2"]
@@ -133,7 +134,7 @@ def _judged_by_torch(drawn: Drawn, compiled: sphynx.Compiled) -> Judgement:
     pictures = drawn.pictures().train
     images, labels = pictures.images.numpy(), pictures.labels.numpy()
     answers = torch_judge(drawn.module).answer(images, drawn.mean, drawn.std)
-    return judge(Original(answers, labels, "", "torch"), compiled.infer(images), compiled.program.final)
+    return judge(Original(answers, labels, "", "torch"), joined(compiled.outputs(images)))
 
 
 def _cause(compiled: sphynx.Compiled, judged: Judgement) -> str:
@@ -146,8 +147,8 @@ def _cause(compiled: sphynx.Compiled, judged: Judgement) -> str:
     rounding = compiled.logit_error or 0.0
     if rounding > NOTABLE / 2:
         return f"rounding of {compiled.program.weight_bits} bits, the finest that a ring of 64 holds"
-    if compiled.program.final:
-        return f"{compiled.program.final} of large logits, which are themselves off by {rounding:.2%}"
+    if final := compiled.program.outputs[0].final:
+        return f"{final} of large logits, which are themselves off by {rounding:.2%}"
     return "unknown"
 
 

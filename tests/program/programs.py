@@ -1,13 +1,29 @@
-"""Small programs by hand with every kind of step of either format, random weights, and their slowest evaluation."""
+"""Small programs by hand with every kind of step, random weights, and their slowest evaluation."""
 
 from itertools import product
 
 import numpy as np
 
 from sphynx.program.convolve import Array
-from sphynx.program.ir import INPUT, Combine, Gate, Linear, Pool, Program, Relu, Square, Summand, Term, Truncate
+from sphynx.program.ir import (
+    INPUT,
+    Combine,
+    Gate,
+    Gather,
+    Input,
+    Linear,
+    Output,
+    Pool,
+    Program,
+    Relu,
+    Square,
+    Summand,
+    Term,
+    Truncate,
+)
 from sphynx.space.tally import Shape
 
+FOUR_CLASSES = (Output("logits", "logits", class_names=("a", "b", "c", "d")),)
 CUT = ((0, 2), (0, 3), (1, 4), (2, 5), (3, 5))
 
 
@@ -22,11 +38,11 @@ def small_program(**changes: int) -> Program:
         Linear("logits", (Term("square", 3, 2), Term("link", 3, 2, shift=1)), Shape(4, 1, 1), 0, 36),
     )
     values = {"ring_bits": 36, "weight_bits": 8, **changes}
-    return Program(Shape(2, 5, 5), steps, class_names=("a", "b", "c", "d"), name="small", **values)  # type: ignore[arg-type]
+    return Program(Shape(2, 5, 5), steps, outputs=FOUR_CLASSES, name="small", **values)  # type: ignore[arg-type]
 
 
 def public_program(**changes: int) -> Program:
-    """A program of format 2: a max pool over pairs of columns, a residual sum, a signed truncation, a permutation."""
+    """A max pool over pairs of columns, a residual sum, a signed truncation, a permutation."""
     pairs, single = Shape(3, 5, 2), Shape(3, 5, 5)
     left = Summand("first", columns=(0, 2))
     right = Summand("first", columns=(1, 3))
@@ -43,7 +59,7 @@ def public_program(**changes: int) -> Program:
         Linear("logits", (Term("activation", 5, 2),), Shape(4, 1, 1), 0, 36),
     )
     values = {"ring_bits": 36, "weight_bits": 8, **changes}
-    return Program(Shape(2, 5, 5), steps, class_names=("a", "b", "c", "d"), name="public", **values)  # type: ignore[arg-type]
+    return Program(Shape(2, 5, 5), steps, outputs=FOUR_CLASSES, name="public", **values)  # type: ignore[arg-type]
 
 
 def gated_program(**changes: int) -> Program:
@@ -60,13 +76,52 @@ def gated_program(**changes: int) -> Program:
         Linear("logits", (Term("floor", 5, 5),), Shape(4, 1, 1), 0, 36),
     )
     values = {"ring_bits": 36, "weight_bits": 8, **changes}
-    return Program(Shape(2, 5, 5), steps, class_names=("a", "b", "c", "d"), name="gated", **values)  # type: ignore[arg-type]
+    return Program(Shape(2, 5, 5), steps, outputs=FOUR_CLASSES, name="gated", **values)  # type: ignore[arg-type]
 
 
 def program_reading(image: Shape, picture_part: float = 1.0) -> Program:
     """The smallest for images of this shape."""
     steps = (Linear("logits", (Term(INPUT, image.height, image.width),), Shape(2, 1, 1), 0, 24),)
-    return Program(image, steps, 24, 8, picture_part=picture_part)
+    return Program(image, steps, 24, 8, Input(picture_part=picture_part))
+
+
+def several_program(**changes: int) -> Program:
+    """A 12-bit input of two bounds per channel; a map some of whose elements alone pass a ReLU; three outputs, one of
+    them read further, one from a sum; a softmax along an axis."""
+    taken = (17, 3, 44, 30, 8, 2)
+    back = [-1] * 45
+    for place, at in enumerate(taken):
+        back[at] = place
+    rest = tuple(-1 if at in taken else at for at in range(45))
+    shape = Shape(3, 3, 5)
+    steps = (
+        Linear("first", (Term(INPUT, 3, 2, 1, 1, 1, 0),), shape, 0, 24),
+        Gather("taken", "first", Shape(6, 1, 1), taken),
+        Combine("taken/copy", (Summand("taken"),), Shape(6, 1, 1), 0, 24),
+        Relu("relu", "taken/copy", 4),
+        Gather("relu/back", "relu", shape, tuple(back)),
+        Truncate("floor", "first", 4),
+        Gather("floor/rest", "floor", shape, rest),
+        Combine("mixed", (Summand("relu/back"), Summand("floor/rest")), shape, 0, 24),
+        Linear("scores", (Term("mixed", 3, 5),), Shape(6, 1, 1), 3, 40),
+        Gather("turned", "mixed", Shape(3, 5, 3), tuple(range(44, -1, -1))),
+        Combine("boxes", (Summand("turned"), Summand("turned", shift=1, negative=True)), Shape(3, 5, 3), 5, 30),
+    )
+    outputs = (
+        Output("map", "first"),
+        Output("scores", "scores", (3, 2), "softmax", 1),
+        Output("boxes", "boxes", (15, 3)),
+        Output("again", "scores", (6,)),
+    )
+    source = Input("numbers", 12, (-1.0, 0.0), (1.0, 8.0), (2, 15), "signal")
+    values = {"ring_bits": 40, "weight_bits": 8, **changes}
+    return Program(Shape(2, 3, 5), steps, input=source, name="several", made_from="test", outputs=outputs, **values)  # type: ignore[arg-type]
+
+
+def random_inputs(program: Program, count: int, seed: int = 0) -> Array:
+    """Integers as a client's array becomes them."""
+    rng = np.random.default_rng(seed)
+    return rng.integers(0, program.input.largest + 1, (count, *program.image)).astype(program.input.dtype)
 
 
 def random_weights(program: Program, seed: int = 0) -> dict[str, Array]:
@@ -101,6 +156,9 @@ def naive(program: Program, weights: dict[str, Array], image: Array) -> list[int
                     at = tuple(index[n] if index else n for index, n in zip(s.indices, (c, y, x), strict=True))
                     element = 0 if -1 in at else tensors[s.source][at]  # type: ignore[index]
                     value += (-1) ** s.negative * factor * element << s.shift
+            elif isinstance(step, Gather):
+                number = step.indices[(c * shape.height + y) * shape.width + x]
+                value = 0 if number == -1 else list(tensors[step.source].values())[number]
             elif isinstance(step, Truncate):
                 value = tensors[step.source][c, y, x] // 2**step.truncate
             elif isinstance(step, Gate):
@@ -112,7 +170,7 @@ def naive(program: Program, weights: dict[str, Array], image: Array) -> list[int
                 value = (tensors[step.source][c, y, x] // 2**step.truncate_before) ** 2 // 2**step.truncate_after
             out[c, y, x] = value
         tensors[step.name] = out
-    return list(tensors[program.logits.name].values())
+    return [value for output in program.outputs for value in tensors[output.source].values()]
 
 
 def _dot(source: dict[tuple[int, int, int], int], weights: Array, term: Term, y: int, x: int) -> int:

@@ -15,13 +15,13 @@ from safetensors.numpy import save_file
 
 from sphynx.errors import InputError
 from sphynx.program.files import load_program, save_program
-from sphynx.program.ir import MAX_SCALE, Program
+from sphynx.program.ir import MAX_SCALE, Input, Program
 from sphynx.program.parse import program_from_json
 from sphynx.program.weights import WEIGHTS, load_corrections, load_weights, save_weights
 from sphynx.space.artifact import PROGRAM
 from sphynx.zoo.shipped import model_names, program_path
 from tests.program.foreign_kinds import FOREIGN_KINDS, change_kind
-from tests.program.programs import gated_program, public_program, random_weights, small_program
+from tests.program.programs import gated_program, public_program, random_weights, several_program, small_program
 
 
 @pytest.fixture
@@ -40,19 +40,38 @@ def test_round_trip(folder: Path) -> None:
     assert load_program(folder / PROGRAM) == program
 
 
+def test_what_a_client_feeds_and_gets_is_kept(tmp_path: Path) -> None:
+    program = several_program()
+    save_program(tmp_path, program)
+    assert load_program(tmp_path) == program
+    for change in (
+        replace(program, made_from="onnx other.onnx"),
+        replace(program, input=replace(program.input, high=(1.0, 9.0))),
+        replace(program, outputs=program.outputs[::-1]),
+        replace(program, outputs=program.outputs[:1]),
+    ):
+        assert change.content_hash != program.content_hash
+
+
 def test_a_part_of_the_picture_is_kept(tmp_path: Path) -> None:
-    program = replace(small_program(), picture_part=7 / 8)
+    program = replace(small_program(), input=Input(picture_part=7 / 8))
     save_program(tmp_path, program)
     assert load_program(tmp_path) == program and program.content_hash != small_program().content_hash
 
 
-def test_programs_from_before_there_were_parts_keep_their_hash() -> None:
-    """Weights, corrections and bundles are bound to it."""
-    assert small_program().content_hash == "41fb26c81b5f56d9ea11dc26dde9966b57178b1cf95cfe4c7f1f95b76aa49fea"
+def test_shipped_programs_are_of_this_format() -> None:
+    """Corrections and bundles are bound to their hashes."""
     for name in model_names():
         shipped = load_program(program_path(name))  # holds it against the hash that the file states
-        assert shipped.picture_part == 1 and load_corrections(program_path(name), shipped)
-    assert program_from_json(changed(lambda d: d.update(picture_part=1))) == small_program()
+        assert shipped.input == Input() and load_corrections(program_path(name), shipped)
+        assert shipped.made_from == f"model {name}" and len(shipped.outputs) == 1
+
+
+def test_an_output_without_a_layout_is_a_vector_or_a_map() -> None:
+    program = several_program()
+    assert [output.dims for output in program.outputs] == [(3, 3, 5), (3, 2), (15, 3), (6,)]
+    assert program.output_names == ("first", "scores", "boxes") and program.output_size == 45 + 6 + 45 + 6
+    assert program.scales == {"map": 0, "scores": 3, "boxes": 5, "again": 3} and program.classes is None
 
 
 def test_the_weights_are_for_their_owner_only(folder: Path) -> None:
@@ -125,21 +144,6 @@ def test_a_newer_version_says_so() -> None:
     assert "newer sphynx" in refusal.value.remedy
 
 
-def test_either_format_is_written_only_where_it_is_needed(tmp_path: Path) -> None:
-    """The oldest that has all steps: hashes of programs from before there were sums stay as they are."""
-    assert small_program().to_json()["format"] == "sphynx-program/1"
-    assert "comparison" not in json.dumps(small_program().to_json())
-    assert "groups" not in json.dumps(small_program().to_json())
-    assert replace(small_program(), final="sigmoid").to_json()["format"] == "sphynx-program/2"
-    program = public_program()
-    assert program.to_json()["format"] == "sphynx-program/2"
-    save_program(tmp_path, program)
-    assert load_program(tmp_path) == program
-    for data, wrong in ((small_program().to_json(), 2), (program.to_json(), 1)):
-        with pytest.raises(InputError, match="its steps are those of format"):
-            program_from_json(json.loads(json.dumps({**data, "format": f"sphynx-program/{wrong}"})))
-
-
 def test_comparisons_are_counted_apart_from_relus() -> None:
     program = public_program()
     assert (program.relu_count, program.comparison_count) == (60, 30)
@@ -167,17 +171,60 @@ def changed(change: Callable[[dict[str, Any]], None], program: Program | None = 
         lambda d: d.update(steps=[[]]),
         lambda d: d.update(extra=1),
         lambda d: d.update(class_names=["a"]),
+        lambda d: d.update(format="sphynx-program/2"),
+        lambda d: d.update(format=3),
+        lambda d: d.update(made_from=3),
+        lambda d: d.update(made_from="\x1b[2J"),
+        lambda d: d.pop("made_from"),
+        lambda d: d.pop("input"),
+        lambda d: d.pop("outputs"),
+        lambda d: d.update(input=[]),
+        lambda d: d.update(input={}),
+        lambda d: d["input"].pop("picture_part"),
+        lambda d: d["input"].update(extra=1),
+        lambda d: d["input"].update(kind="text"),
+        lambda d: d["input"].update(kind=["picture"]),
+        lambda d: d["input"].update(bits=0),
+        lambda d: d["input"].update(bits=9),
+        lambda d: d["input"].update(low=[0.5]),
+        lambda d: d["input"].update(high=[255.0]),
+        lambda d: d["input"].update(dims=[50]),
+        lambda d: d["input"].update(name="\x1b[2J"),
+        lambda d: d.update(outputs=[]),
+        lambda d: d.update(outputs={}),
+        lambda d: d.update(outputs=[3]),
+        lambda d: d.update(outputs=d["outputs"] * 65),
+        lambda d: d.update(outputs=d["outputs"] * 2),
+        lambda d: d["outputs"][0].pop("axis"),
+        lambda d: d["outputs"][0].update(extra=1),
+        lambda d: d["outputs"][0].update(name=""),
+        lambda d: d["outputs"][0].update(name="\x1b[2J"),
+        lambda d: d["outputs"][0].update(source="pixels"),
+        lambda d: d["outputs"][0].update(source="relu"),
+        lambda d: d["outputs"][0].update(source="pool"),
+        lambda d: d["outputs"][0].update(source="link", dims=[2, 3, 2], class_names=[]),  # which has no range
+        lambda d: d["outputs"][0].update(source="nothing"),
+        lambda d: d["outputs"][0].update(dims=[5]),
+        lambda d: d["outputs"][0].update(dims=[-2, -2]),
+        lambda d: d["outputs"][0].update(dims=[4] + [1] * 8),
+        lambda d: d["outputs"][0].update(dims=[4, 10**400, 0]),
+        lambda d: d["outputs"][0].update(final="relu"),
+        lambda d: d["outputs"][0].update(axis=1),
+        lambda d: d["outputs"][0].update(axis=-1),
+        lambda d: d["outputs"][0].update(class_names=["a"]),
+        lambda d: d["outputs"][0].update(class_names=["a", "b", "c", "\x1b[2J"]),
+        lambda d: d["outputs"][0].update(reveals="weights"),
         lambda d: d.pop("name"),
-        lambda d: d.update(picture_part=0),
-        lambda d: d.update(picture_part=-0.875),
-        lambda d: d.update(picture_part=1e-9),
-        lambda d: d.update(picture_part=1.01),
-        lambda d: d.update(picture_part=10**400),
-        lambda d: d.update(picture_part=float("nan")),
-        lambda d: d.update(picture_part=float("inf")),
-        lambda d: d.update(picture_part=True),
-        lambda d: d.update(picture_part=None),
-        lambda d: d.update(picture_part="0.875"),
+        lambda d: d["input"].update(picture_part=0),
+        lambda d: d["input"].update(picture_part=-0.875),
+        lambda d: d["input"].update(picture_part=1e-9),
+        lambda d: d["input"].update(picture_part=1.01),
+        lambda d: d["input"].update(picture_part=10**400),
+        lambda d: d["input"].update(picture_part=float("nan")),
+        lambda d: d["input"].update(picture_part=float("inf")),
+        lambda d: d["input"].update(picture_part=True),
+        lambda d: d["input"].update(picture_part=None),
+        lambda d: d["input"].update(picture_part="0.875"),
         lambda d: d["steps"].pop(0),
         lambda d: d["steps"].pop(),
         lambda d: d["steps"][0].update(kind="conv"),
@@ -295,8 +342,57 @@ def test_hostile_gates_are_refused(change: Callable[[dict[str, Any]], None]) -> 
 @pytest.mark.parametrize(
     "change",
     [
+        lambda d: d["steps"][1].update(indices=[]),
+        lambda d: d["steps"][1].update(indices=[0] * 5),
+        lambda d: d["steps"][1].update(indices=[0] * 7),
+        lambda d: d["steps"][1].update(indices=[0, 1, 2, 3, 4, 45]),
+        lambda d: d["steps"][1].update(indices=[0, 1, 2, 3, 4, -2]),
+        lambda d: d["steps"][1].update(indices=[0, 1, 2, 3, 4, 10**30]),
+        lambda d: d["steps"][1].update(indices=[0, 1, 2, 3, 4, 1.5]),
+        lambda d: d["steps"][1].update(indices=[0, 1, 2, 3, 4, True]),
+        lambda d: d["steps"][1].update(indices=[0, 1, 2, 3, 4, None]),
+        lambda d: d["steps"][1].update(indices="012345"),
+        lambda d: d["steps"][1].update(shape=[6, 1]),
+        lambda d: d["steps"][1].update(shape=[0, 1, 1]),
+        lambda d: d["steps"][1].update(shape=[1 << 20, 1 << 20, 1 << 20]),
+        lambda d: d["steps"][1].update(source="scores"),
+        lambda d: d["steps"][1].update(extra=1),
+        lambda d: d["steps"][3].update(source="taken"),  # a gather has no range
+        lambda d: d["input"].update(bits=17),
+        lambda d: d["input"].update(bits=12.5),
+        lambda d: d["input"].update(low=[]),
+        lambda d: d["input"].update(low=[0, 1, 2]),
+        lambda d: d["input"].update(low=[1.0, 0.0]),
+        lambda d: d["input"].update(low=[float("nan"), 0]),
+        lambda d: d["input"].update(high=[float("inf"), 8]),
+        lambda d: d["input"].update(high=[1e31, 8]),
+        lambda d: d["input"].update(high=[10**400, 8]),
+        lambda d: d["input"].update(high="1"),
+        lambda d: d["input"].update(dims=[2, 16]),
+        lambda d: d["input"].update(dims=[1] * 8 + [30]),
+        lambda d: d["input"].update(dims=[-2, -15]),
+        lambda d: d["input"].update(kind="picture"),
+        lambda d: d["input"].update(picture_part=0.875),
+        lambda d: d["outputs"][1].update(axis=2),
+        lambda d: d["outputs"][2].update(name="map"),
+        lambda d: d["outputs"][0].update(source="turned"),
+        lambda d: d.update(ring_bits=11),
+    ],
+)
+def test_hostile_gathers_inputs_and_outputs_are_refused(change: Callable[[dict[str, Any]], None]) -> None:
+    with pytest.raises(InputError):
+        program_from_json(changed(change, several_program()))
+    assert program_from_json(changed(lambda _: None, several_program())) == several_program()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
         lambda d: d.update(name="\x1b[2Jnetwork"),
-        lambda d: d.update(class_names=["cat\x1b]0;dog\x07", *d["class_names"][1:]]),
+        lambda d: d["outputs"][0].update(class_names=["cat\x1b]0;dog\x07", "b", "c", "d"]),
+        lambda d: d["outputs"][0].update(name="\x1b[2Jlogits"),
+        lambda d: d["input"].update(name="\x1b[2Jimage"),
+        lambda d: d.update(made_from="\x1b[2Jfile"),
         lambda d: d["steps"][-1].update(name="\x1b[2Jlogits"),
     ],
 )

@@ -12,15 +12,26 @@ from sphynx.errors import InputError, SphynxError
 from sphynx.program.convolve import convolve
 from sphynx.program.interpret import interpret
 from sphynx.program.ir import Combine, Linear, Program, Term
-from tests.program.programs import gated_program, naive, public_program, random_weights, small_program
+from tests.program.programs import (
+    gated_program,
+    naive,
+    public_program,
+    random_inputs,
+    random_weights,
+    several_program,
+    small_program,
+)
 
 
 @settings(max_examples=15)
-@given(seed=st.integers(0, 2**32 - 1), make=st.sampled_from([small_program, public_program, gated_program]))
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    make=st.sampled_from([small_program, public_program, gated_program, several_program]),
+)
 def test_it_computes_what_the_steps_say(seed: int, make: Callable[..., Program]) -> None:
     program = make(ring_bits=64)
     weights = random_weights(program, seed)
-    pixels = np.random.default_rng(seed).integers(0, 256, (2, 2, 5, 5), dtype=np.uint8)
+    pixels = random_inputs(program, 2, seed)
     wide = tuple(
         replace(s, range_bits=63) if isinstance(s, Linear | Combine) and s.range_bits else s for s in program.steps
     )

@@ -10,6 +10,7 @@ from torch import nn
 from sphynx.compiler.originals import torch_judge
 from sphynx.errors import InputError
 from sphynx.program.judgement import ORIGINAL, Original, hash_of, judge, load_original, save_original
+from sphynx.program.outputs import Output
 
 random = np.random.default_rng(0)
 IMAGES = random.integers(0, 256, (50, 1, 4, 4), np.uint8)
@@ -65,11 +66,18 @@ def test_a_network_that_only_guesses_is_doubted() -> None:
 
 
 @pytest.mark.parametrize("final", ["", "softmax", "log_softmax", "sigmoid"])
-def test_ours_are_taken_to_where_the_float_networks_end(final: str) -> None:
-    logits = torch.randn(50, 3, dtype=torch.float64)
-    ends = {"softmax": nn.Softmax(1), "log_softmax": nn.LogSoftmax(1), "sigmoid": nn.Sigmoid(), "": nn.Identity()}
-    judged = judge(original(ends[final](logits).numpy()), logits.numpy(), final)  # type: ignore[arg-type]
-    assert judged.error < 1e-9
+@pytest.mark.parametrize(("dims", "axis"), [((6,), 0), ((2, 3), 0), ((2, 3), 1), ((1, 2, 3), 2)])
+def test_ours_are_taken_to_where_the_float_networks_end(final: str, dims: tuple[int, ...], axis: int) -> None:
+    logits = torch.randn(50, *dims, dtype=torch.float64)
+    ends = {
+        "softmax": nn.Softmax(axis + 1),
+        "log_softmax": nn.LogSoftmax(axis + 1),
+        "sigmoid": nn.Sigmoid(),
+        "": nn.Identity(),
+    }
+    output = Output("x", "x", dims, final, axis)  # type: ignore[arg-type]
+    wanted = ends[final](logits).numpy()
+    assert np.abs(output.finished(logits.numpy()) - wanted).max() < 1e-12
 
 
 def test_a_module_answers_as_in_evaluation() -> None:

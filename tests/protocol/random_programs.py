@@ -13,8 +13,10 @@ from sphynx.program.ir import (
     NOTHING,
     Combine,
     Gate,
+    Gather,
     Graph,
     Linear,
+    Output,
     Pool,
     Program,
     Relu,
@@ -138,6 +140,12 @@ class _Builder:
         self.set_range(max(self.bits(), 3) + 1)
         self.truncate(f"{name}/floor", f"{name}/copy")
 
+    def gather(self, name: str, source: str, out: Shape) -> None:
+        """Any elements, some of them several times, some places left empty."""
+        self.shapes[name] = out
+        indices = self.rng.integers(NOTHING, self.shapes[source].size, out.size)
+        self.steps.append(Gather(name, source, out, tuple(indices.tolist())))
+
     def maximum(self, name: str, source: str) -> None:
         """Take the maximum of neighbouring columns: b + ReLU(a - b)."""
         shape = self.shapes[source]
@@ -196,8 +204,8 @@ def random_case(seed: int, images: int = 1, ring_bits: int | None = None, *, wit
 
 
 def random_public_case(seed: int, images: int = 1, *, with_square: bool = False, with_gate: bool = True) -> Case:
-    """A program of format 2: sums, truncations, activations that read either, a chain through a sum, a sum as
-    logits."""
+    """Sums, truncations, activations that read either, a chain through a sum, single elements gathered, three outputs:
+    a sum, a map that is read further, and gathered elements."""
     make = _Builder(seed, images)
     make.shapes[INPUT] = make.image
     first = Shape(make.draw(1, 3), make.draw(3, 5), make.draw(3, 5))
@@ -224,12 +232,15 @@ def random_public_case(seed: int, images: int = 1, *, with_square: bool = False,
     make.dense("other", "second/activation", classes)
     make.dense("third", "groups/relu", classes)
     make.dense("gated", "product/floor" if with_gate else "residual/floor", classes)
+    make.gather("gathered", "residual/floor", Shape(make.draw(1, 3), 2, make.draw(1, 3)))
+    make.combine("elements", ["gathered"], make.shapes["gathered"])
     make.combine("logits", ["dense", "other", "third", "gated"], Shape(classes, 1, 1))
-    return _case(make, f"random public {seed}", None, spare=True)
+    outputs = tuple(Output(name, name) for name in ("logits", "second", "elements"))
+    return _case(make, f"random public {seed}", None, spare=True, outputs=outputs)
 
 
-def _case(make: _Builder, name: str, ring_bits: int | None, *, spare: bool) -> Case:
+def _case(make: _Builder, name: str, ring_bits: int | None, *, spare: bool, outputs: tuple[Output, ...] = ()) -> Case:
     # A signed truncation, also the one before a square, needs a bit beyond the range.
     widest = max(step.range_bits for step in make.steps if isinstance(step, Linear | Combine)) + spare
-    program = Program(make.image, tuple(make.steps), max(widest, 20, ring_bits or 0), 8, name=name)
+    program = Program(make.image, tuple(make.steps), max(widest, 20, ring_bits or 0), 8, name=name, outputs=outputs)
     return Case(program, make.weights, make.pixels)

@@ -79,7 +79,7 @@ def large_program(ring_bits: int) -> Program:
         Relu("relu", "first", 3),
         Linear("logits", (Term("relu", 64, 64),), Shape(3, 1, 1), 16, 32),
     )
-    return Program(Shape(1, 64, 64), steps, ring_bits, 8, ("cat", "dog", "bird"), "large")
+    return Program(Shape(1, 64, 64), steps, ring_bits, 8, name="large")
 
 
 def test_a_program_beyond_the_limit_is_refused_and_given_a_wider_ring() -> None:

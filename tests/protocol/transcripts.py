@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tests.program.programs import gated_program, public_program, small_program
+from tests.program.programs import gated_program, public_program, several_program, small_program
 from tests.protocol.parties import run_parties
 
 from sphynx.core import Prg, random_bytes
@@ -37,8 +37,11 @@ CASES: dict[str, tuple[Backend, Program]] = {
     "malicious-client": ("gc", public_program()),
     "silent": ("gmw", small_program(ring_bits=44)),
     "silent, malicious-client": ("gc", public_program()),
+    "several outputs": ("gmw", several_program()),
+    "several outputs, malicious-client": ("gc", several_program()),
 }
 CHECKS = dict.fromkeys(("malicious-client", "silent, malicious-client"), CheckPlan(44, 4))
+CHECKS["several outputs, malicious-client"] = CheckPlan(44, 8)
 MADE = dict.fromkeys(("silent", "silent, malicious-client"), SILENT)
 TOGETHER = {"groups": 5}  # bundles; otherwise one at a time
 Steps = dict[str, list[str]]  # direction -> "phase section: n messages, n bytes, hash"
@@ -92,12 +95,18 @@ def _weights(program: Program, prg: Prg) -> dict[str, Array]:
     return made
 
 
+def _pixels(program: Program, prg: Prg) -> Array:
+    kind = np.dtype(program.input.dtype)
+    drawn = np.frombuffer(random_bytes(prg, IMAGES * program.image.size * kind.itemsize), kind)
+    return (drawn & kind.type(program.input.largest)).reshape(IMAGES, *program.image)
+
+
 def transcript(case: str, threads: int) -> Steps:
     """Set-up, two bundles or groups, and the inference that spends the last one."""
     (backend, program), prg = CASES[case], Prg.fixed_seed_for_tests(b"weights, pixels.")
     check, made = CHECKS.get(case), MADE.get(case, SOFTSPOKEN)
     model = ServerModel(program, _weights(program, prg), threads=threads, check=check)
-    pixels = np.frombuffer(random_bytes(prg, IMAGES * program.image.size), np.uint8).reshape(IMAGES, *program.image)
+    pixels = _pixels(program, prg)
     served, asked, ids = _Ear(), _Ear(), [bytes(16)] * TOGETHER.get(case, 1)
 
     def server(channel: Channel) -> None:

@@ -16,7 +16,7 @@ from sphynx.errors import InputError
 from sphynx.program.cost.estimate import REFERENCE
 from sphynx.program.cost.kept_rates import keep_rates
 from sphynx.program.cost.link import Link
-from sphynx.program.ir import MAX_SCALE
+from sphynx.program.ir import MAX_SCALE, Linear
 from sphynx.protocol.channel import Channel, local_pair
 from sphynx.service import session
 from sphynx.service.link_measurement import beyond_hosts, choose_backend, measure_link
@@ -87,7 +87,9 @@ def test_labels_come_with_softmax_probabilities() -> None:
 def test_the_farthest_scales_that_a_server_may_send_give_probabilities(scale: int) -> None:
     """Whatever integers come out: labels are ranked after the bundle is spent, when it is too late to refuse."""
     program = tiny_program()
-    program = replace(program, steps=(*program.steps[:-1], replace(program.logits, scale=scale)))
+    last = program.steps[-1]
+    assert isinstance(last, Linear)
+    program = replace(program, steps=(*program.steps[:-1], replace(last, scale=scale)))
     extremes = np.iinfo(np.int64)
     with np.errstate(over="raise", invalid="raise", divide="raise"):
         labels, probabilities = ranked(program, np.array([extremes.min, extremes.max, 0]))

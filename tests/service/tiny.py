@@ -9,7 +9,7 @@ import numpy as np
 
 from sphynx.program.convolve import Array
 from sphynx.program.files import save_program
-from sphynx.program.ir import INPUT, Linear, Program, Relu, Term
+from sphynx.program.ir import INPUT, Linear, Output, Program, Relu, Term
 from sphynx.program.weights import save_weights
 from sphynx.protocol.bundle import ID_BYTES, Bundle
 from sphynx.service.ledger import Entry
@@ -18,6 +18,7 @@ from sphynx.space.tally import Shape
 from tests.program.programs import random_weights
 
 OWNER = "ab" * 32
+CAT_DOG_BIRD = (Output("logits", "logits", class_names=("cat", "dog", "bird")),)
 
 
 def tiny_program(name: str = "tiny") -> Program:
@@ -26,7 +27,7 @@ def tiny_program(name: str = "tiny") -> Program:
         Relu("relu", "first", 3),
         Linear("logits", (Term("relu", 4, 4),), Shape(3, 1, 1), 16, 28),
     )
-    return Program(Shape(1, 4, 4), steps, 30, 8, ("cat", "dog", "bird"), name)
+    return Program(Shape(1, 4, 4), steps, 30, 8, name=name, outputs=CAT_DOG_BIRD)
 
 
 def wide_program() -> Program:
@@ -36,7 +37,7 @@ def wide_program() -> Program:
         Relu("relu", "first", 3),
         Linear("logits", (Term("relu", 4, 4),), Shape(3, 1, 1), 16, 28),
     )
-    return Program(Shape(1, 64, 64), steps, 30, 8, ("cat", "dog", "bird"), "wide")
+    return Program(Shape(1, 64, 64), steps, 30, 8, name="wide", outputs=CAT_DOG_BIRD)
 
 
 def save_tiny(folder: Path, seed: int = 0, name: str = "tiny") -> tuple[Program, dict[str, Array]]:

@@ -252,7 +252,7 @@ def test_shipped_programs_follow_their_models(name: str, tmp_path: Path, monkeyp
     )
     photographs = sorted((Path(sklearn.datasets.__file__).parent / "images").glob("*.jpg"))
     pixels = np.stack([read_picture(path, program) for path in photographs])
-    integers = interpret(program, load_weights(folder, program), pixels) / 2.0**program.logits.scale
+    integers = program.real_numbers(interpret(program, load_weights(folder, program), pixels))
     network, (mean, std) = load_model(model_path(name)), load_normalisation(model_path(name))
     means, deviations = (torch.tensor(values).view(1, -1, 1, 1) for values in (mean, std))
     with torch.no_grad():

@@ -25,7 +25,7 @@ from sphynx.protocol.channel import Channel, local_pair
 from sphynx.protocol.inference import InferenceClient, InferenceServer
 from sphynx.protocol.linear import ServerModel
 from sphynx.protocol.verify.plan import plan_security
-from sphynx.service.prediction import Prediction, names_of_classes, ranked, real_logits
+from sphynx.service.prediction import Prediction
 
 TIMEOUT_S = 600.0  # a large layer on a slow machine
 
@@ -76,13 +76,11 @@ def _ask(
         start_s = time.monotonic()
         bundle = party.prepare(identifier, backend)
         prepared_s, offline = time.monotonic(), channel.take_record().total()
-        logits = party.infer(bundle, pixels[None])[0]
+        integers = party.infer(bundle, pixels[None])[0]
         online = channel.take_record().total()
         yield Prediction(
-            *ranked(program, logits),
-            class_names=names_of_classes(program),
-            logits=real_logits(program, logits),
-            integer_logits=logits,
+            program,
+            integers,
             backend=backend,
             batch=1,
             offline_seconds=prepared_s - start_s,

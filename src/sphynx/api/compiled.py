@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from sphynx.data.source import FILE, DataSource, Split, recorded_source, save_source
 from sphynx.errors import InputError
 from sphynx.program.backends import BACKENDS, Backend, check_backend
+from sphynx.program.classes import real_logits
 from sphynx.program.cost.estimate import Estimate
 from sphynx.program.cost.estimate import estimate as estimate_program
 from sphynx.program.cost.link import Link, parse_link
@@ -27,10 +28,11 @@ from sphynx.program.folder import save_compiled
 from sphynx.program.interpret import interpret
 from sphynx.program.ir import Program
 from sphynx.program.judgement import Judgement, Original, judge, load_original, save_original
+from sphynx.program.outputs import joined
 from sphynx.program.security import Security, require_mode
 from sphynx.program.weights import load_weights
 from sphynx.run.update import Listener, Update, ignore
-from sphynx.service.prediction import Prediction, real_logits
+from sphynx.service.prediction import Prediction
 from sphynx.space.artifact import CARD
 from sphynx.zoo.by_name import compiled_folder
 from sphynx.zoo.shipped import program_path
@@ -119,8 +121,14 @@ class Compiled:
         return self.program.class_names
 
     def infer(self, images: NDArray[np.uint8] | Tensor) -> NDArray[np.float64]:
-        """Logits in the clear, [n, classes], of uint8 images [n, channels, height, width]: what clients get."""
-        return real_logits(self.program, interpret(self.program, self.weights, np.asarray(images)))
+        """Scores of classes in the clear, [n, classes], of images [n, channels, height, width]: what clients get."""
+        integers = interpret(self.program, self.weights, np.asarray(images))
+        return real_logits(self.program, integers)
+
+    def outputs(self, images: NDArray[Any] | Tensor) -> dict[str, NDArray[np.float64]]:
+        """All outputs in the clear, by name, [n, ...] each, as the network gives them: what clients get."""
+        integers = interpret(self.program, self.weights, np.asarray(images))
+        return self.program.answers(self.program.real_numbers(integers))
 
     def infer_privately(
         self,
@@ -176,7 +184,7 @@ class Compiled:
             return None
         if not self.original.is_of(images):
             return None
-        return judge(self.original, self.infer(images).reshape(len(images), -1), self.program.final)
+        return judge(self.original, joined(self.outputs(images)))
 
     def images(
         self, data: Given | ImageSet | str | Path | None = None, *, split: Split = "test", images: int = 0

@@ -18,6 +18,7 @@ from sphynx.config import Keywords
 from sphynx.data.source import DataSource
 from sphynx.errors import InputError, SphynxError
 from sphynx.program.judgement import Judgement, judge
+from sphynx.program.outputs import joined
 from sphynx.protocol.off_by_one import with_ring_for
 from sphynx.protocol.runnable import require_runnable
 from sphynx.space.artifact import is_foreign
@@ -223,8 +224,9 @@ def _compile(readable: Readable, data: Given, settings: CompileSettings) -> Comp
 
     made, original = readable.compile(data, settings)
     where = made.program.name or "network"
-    read = None if original.by == OURSELVES else made.float_logits.reshape(original.answers.shape)
-    judged = judge(original, made.logits.reshape(original.answers.shape), readable.final, read)
+    answers = joined(made.program.answers(made.logits))
+    read = None if original.by == OURSELVES else joined(made.program.answers(made.float_logits))
+    judged = judge(original, answers, read)
     _require_close(judged, where, settings)
     program = with_ring_for(made.program, made.weights)
     require_runnable(program, made.weights)

@@ -14,6 +14,7 @@ from sphynx.data.picture import read_upright
 from sphynx.data.sample_pictures import sample_pictures
 from sphynx.errors import InputError
 from sphynx.program.backends import BACKENDS, Backend
+from sphynx.program.classes import names_of_classes
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -34,7 +35,7 @@ class Network:
         return {
             "name": self.name,
             "server": parties.server,
-            "classes": len(program.class_names) or program.logits.shape.size,
+            "classes": len(names_of_classes(program)),
             "image": list(program.image),
             "relus": program.relu_count,
             "ring_bits": program.ring_bits,

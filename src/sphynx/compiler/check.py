@@ -14,9 +14,10 @@ from sphynx.data.images import ImageSet, Statistics
 from sphynx.data.samples import Samples, pixels_for
 from sphynx.errors import InputError
 from sphynx.network.build import AnyNetwork
+from sphynx.program.classes import real_logits, scores_of
 from sphynx.program.convolve import Array, l1_norm, magnitude
 from sphynx.program.interpret import Weights, interpret
-from sphynx.program.ir import INPUT, Combine, Gate, Linear, Pool, Program, Relu, Square, Step, Truncate
+from sphynx.program.ir import INPUT, Combine, Gate, Gather, Linear, Pool, Program, Relu, Square, Step, Truncate
 
 FLOAT_BATCH = 250
 
@@ -69,7 +70,7 @@ def check(
     normalisation: tuple[Statistics, Statistics] | None = None,
 ) -> Check:
     """Raises, with the layer's name, where an image leaves a range. `network` is compared with where it is given."""
-    outputs = program.logits.shape.size
+    (outputs,) = scores_of(program).dims
     known = samples.labels is not None
     if not len(samples) or (known and samples.class_names and len(samples.class_names) != outputs):
         raise InputError(
@@ -82,11 +83,11 @@ def check(
     labels = _labels_in_order(samples, program)
     if network is not None and (network.design.image, network.design.classes) != (
         program.image,
-        program.logits.shape.size,
+        outputs,
     ):
         raise InputError(
             f"the network takes {network.design.image} images of {network.design.classes} classes, "
-            f"the program {program.image} images of {program.logits.shape.size}",
+            f"the program {program.image} images of {outputs}",
             where="network",
             remedy="Compare the program with the run that it was compiled from.",
         )
@@ -95,10 +96,10 @@ def check(
     def watch(step: Step, tensor: Array) -> None:
         largest[step.name] = max(largest[step.name], magnitude(tensor))
 
-    logits = interpret(program, weights, images, watch)
+    logits = real_logits(program, interpret(program, weights, images, watch))
     compared = None
     if network is not None and normalisation is not None:
-        compared = _compare(program, logits, labels, _float_logits(network, images, *normalisation))
+        compared = _compare(logits, labels, _float_logits(network, images, *normalisation))
     bounds = worst_case(program, weights)
     layers = tuple(
         LayerRange(step.name, step.range_bits, _signed_bits(largest[step.name]), _signed_bits(bounds[step.name]))
@@ -110,7 +111,7 @@ def check(
 
 def worst_case(program: Program, weights: Weights) -> dict[str, int]:
     """The largest magnitude that any image could give each tensor, from the sums of absolute weights."""
-    bounds = {INPUT: 255}
+    bounds = {INPUT: program.input.largest}
     for step in program.steps:
         if isinstance(step, Linear):
             bounds[step.name] = magnitude(weights[step.bias_name]) + sum(
@@ -130,6 +131,8 @@ def worst_case(program: Program, weights: Weights) -> dict[str, int]:
             constant = max(map(abs, step.constants), default=0)
             parts = zip(step.summands, step.integer_factors, strict=True)
             bounds[step.name] = constant + sum(bounds[s.source] * abs(factor) for s, factor in parts)
+        elif isinstance(step, Gather):
+            bounds[step.name] = bounds[step.source]
         elif isinstance(step, Truncate):
             bounds[step.name] = (bounds[step.source] >> step.truncate) + 1
         elif isinstance(step, Relu):
@@ -162,11 +165,11 @@ def _float_logits(network: AnyNetwork, pixels: Array, mean: Statistics, std: Sta
         return np.concatenate([network(x).double().cpu().numpy() for x, _ in batches])
 
 
-def _compare(program: Program, logits: Array, labels: Array | None, real: Array) -> Comparison:
+def _compare(logits: Array, labels: Array | None, real: Array) -> Comparison:
     return Comparison(
         accuracy=_accuracy(real, labels),
         agreement=float((real.argmax(axis=1) == logits.argmax(axis=1)).mean()),
-        largest_difference=float(np.abs(logits / 2.0**program.logits.scale - real).max()),
+        largest_difference=float(np.abs(logits - real).max()),
     )
 
 

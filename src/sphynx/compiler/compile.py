@@ -16,7 +16,7 @@ from sphynx.compiler.fusion.choose import choose_cuts
 from sphynx.compiler.fusion.fuse import Fused
 from sphynx.compiler.measure import Measured, measure
 from sphynx.compiler.precision import WEIGHT_BITS, Precision
-from sphynx.compiler.quantise import Quantised, quantise, relative_error
+from sphynx.compiler.quantise import Quantised, largest_error, quantise
 from sphynx.compiler.settings import AS_USUAL, CompileSettings
 from sphynx.data.images import ImageSet
 from sphynx.data.samples import calibration_set
@@ -24,7 +24,8 @@ from sphynx.data.streamed import StreamedSet
 from sphynx.errors import InputError, SphynxError
 from sphynx.network.build import AnyNetwork, as_designed
 from sphynx.program.convolve import Array
-from sphynx.program.ir import Final
+from sphynx.program.inputs import PICTURE, Input
+from sphynx.program.ir import Graph
 
 CALIBRATION_IMAGES = 200
 SKETCH_IMAGES = 50  # enough to tell which precision will do
@@ -62,30 +63,24 @@ def compile_walk(
     calibration: Array,
     settings: CompileSettings = AS_USUAL,
     *,
+    source: Input = PICTURE,
     class_names: tuple[str, ...] = (),
     name: str = "",
-    picture_part: float = 1.0,
-    final: Final = "",
+    made_from: str = "",
 ) -> Quantised:
-    """`calibration` are uint8 images like those that will be asked about. Without a precision it is found.
+    """`calibration` are integers of the `source` like those that will be asked about. Without a precision it is found.
 
-    `picture_part` is that of the data which the network knows (`DataFace.picture_part`): clients cut theirs alike. Of
-    the settings the precision, the knees of smooth functions and the deployment count.
+    Of the settings the precision, the knees of smooth functions and the deployment count.
     """
     precision, knees, deployment = settings.precision, settings.knees, settings.deployment
 
     def outline(cuts: Container[str]) -> Fused:
         return outlined(walk(mean, std, cuts=cuts, outline=True), knees)
 
-    classes = outline(()).graph.logits.shape.size
-    if class_names and len(class_names) != classes:
-        raise InputError(
-            f"it has {len(class_names)} classes, the network has {classes}",
-            where="calibration data",
-            remedy="Give the data that the network was trained on.",
-        )
+    named_outputs(outline(()).graph, class_names)
     cuts = choose_cuts(outline, precision or FIRST_TRY, deployment)
     fused = walk(mean, std, cuts=cuts)
+    fused = replace(fused, graph=named_outputs(fused.graph, class_names))
     approximations: tuple[Approximation, ...] = ()
     wanted: Array | None = None
     if curves(fused.graph):
@@ -96,10 +91,9 @@ def compile_walk(
         return partial(
             quantise,
             of,
-            class_names=class_names,
+            source=source,
             name=name,
-            picture_part=picture_part,
-            final=final,
+            made_from=made_from,
             narrow_logits=narrow_logits,
         )
 
@@ -113,8 +107,26 @@ def compile_walk(
             made = _with_wider_logits(made, attempts(measured, narrow_logits=False))
     if wanted is None:
         return made
-    error = relative_error(measured.logits, wanted)
+    error = largest_error(fused.graph, measured.logits, wanted)
     return replace(made, float_logits=wanted, approximations=approximations, approximation_error=error)
+
+
+def named_outputs(graph: Graph, class_names: tuple[str, ...]) -> Graph:
+    """The graph whose first output of so many numbers is scores of these classes; refused where its one output, a
+    vector, has another length."""
+    if not class_names:
+        return graph
+    for output in graph.outputs:
+        if output.dims == (len(class_names),):
+            named = replace(output, class_names=class_names)
+            return replace(graph, outputs=tuple(named if each is output else each for each in graph.outputs))
+    if len(graph.outputs) == 1 and len(graph.outputs[0].dims) == 1:
+        raise InputError(
+            f"it has {len(class_names)} classes, the network has {graph.output_size}",
+            where="calibration data",
+            remedy="Give the data that the network was trained on.",
+        )
+    return graph
 
 
 def coarsest_that_serves(

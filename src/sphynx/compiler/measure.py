@@ -1,4 +1,4 @@
-"""Run the fused network on the calibration images in real numbers: how large every tensor gets, the logits."""
+"""Run the fused network on the calibration images in real numbers: how large every tensor gets, the outputs."""
 
 from __future__ import annotations
 
@@ -44,16 +44,16 @@ class Size:
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """The fused network's tensors and logits for the calibration images, in real numbers."""
+    """The fused network's tensors and outputs for the calibration images, in real numbers."""
 
     fused: Fused
     pixels: Array
     sizes: dict[str, Size]
-    logits: Array
+    logits: Array  # [n, numbers], of all outputs one behind the other
 
 
 def measure(fused: Fused, pixels: Array) -> Measured:
-    """`pixels` are the calibration images, uint8."""
+    """`pixels` are the calibration images, in a program's integers."""
     _check_calibration(fused.graph, pixels)
     sizes = {name: Size() for name in fused.graph.shapes}
 
@@ -78,9 +78,9 @@ def _batches(pixels: Array) -> Iterator[Array]:
 
 
 def _check_calibration(graph: Graph, pixels: Array) -> None:
-    if pixels.dtype != np.uint8 or pixels.shape[1:] != tuple(graph.image) or not len(pixels):
+    if pixels.dtype not in (np.uint8, np.uint16) or pixels.shape[1:] != tuple(graph.image) or not len(pixels):
         raise InputError(
             f"there are {len(pixels)} images of {'x'.join(map(str, pixels.shape[1:]))} ({pixels.dtype})",
             where="calibration data",
-            remedy=f"Give uint8 images of {graph.image}, as the network was trained on.",
+            remedy=f"Give images of {graph.image}, as the network was trained on.",
         )

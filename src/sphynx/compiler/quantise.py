@@ -4,9 +4,9 @@ Calibration images tell how large every tensor gets. Then, map by map in the ord
 - each term's weights are rounded at the finest power of two that keeps them within `weight_bits`; a term whose rounding
   would disturb the sum far less than another's is rounded more coarsely, so that it does not widen the ring in vain;
 - terms are shifted left to the finest scale among them, the bias map is rounded at that scale;
-- the logits' weights are rounded more coarsely where only the logits would widen the ring;
+- the outputs' weights are rounded more coarsely where only the outputs would widen the ring;
 - a ReLU or a signed truncation leaves `activation_bits`, rounding to the nearest by half a unit in the bias, or the
-  constants of a sum, before it; logits, the links of a chain and the comparisons of a max pool are not truncated;
+  constants of a sum, before it; outputs, the links of a chain and the comparisons of a max pool are not truncated;
 - the summands of a public sum are shifted left to the finest scale among them, and its factors rounded to 16 bits;
 - the integer program runs on the calibration images as far as this map, and the bias takes up the mean error of each
   channel (Nagel et al. 2019): pixels and activations are positive, so rounded weights would shift every sum.
@@ -30,7 +30,8 @@ from sphynx.compiler.rounding import corrected, rounded, rounded_factors
 from sphynx.errors import InputError, SphynxError
 from sphynx.program.convolve import Array, magnitude
 from sphynx.program.cost.widths import LEAST_LOGIT_BITS, compared_tensors
-from sphynx.program.interpret import apply_step
+from sphynx.program.inputs import PICTURE, Input
+from sphynx.program.interpret import apply_step, joined_outputs, last_uses
 from sphynx.program.ir import (
     INPUT,
     MAX_RING_BITS,
@@ -38,8 +39,8 @@ from sphynx.program.ir import (
     Affine,
     Combine,
     Curve,
-    Final,
     Gate,
+    Gather,
     Graph,
     Linear,
     Pool,
@@ -64,34 +65,34 @@ class Quantised:
     program: Program
     weights: dict[str, Array]
     corrections: dict[str, Array]  # per linear map and channel: what its bias took up, and is in the weights already
-    logit_error: float  # on the calibration images, by rounding alone: see `relative_error`
-    logits: Array  # of the calibration images, as the program gives them
+    logit_error: float  # on the calibration images, by rounding alone, of the worst output: see `relative_error`
+    logits: Array  # [n, numbers], of all outputs for the calibration images, as the program gives them
     float_logits: Array  # and before rounding and approximation
     precision: Precision
     approximations: tuple[Approximation, ...] = ()  # of smooth functions
-    approximation_error: float = 0.0  # of the logits, by those alone
+    approximation_error: float = 0.0  # of the outputs, by those alone
 
 
 def quantise(
     measured: Measured,
     precision: Precision = Precision(),
     *,
-    class_names: tuple[str, ...] = (),
+    source: Input = PICTURE,
     name: str = "",
-    picture_part: float = 1.0,
-    final: Final = "",
+    made_from: str = "",
     narrow_logits: bool = True,
 ) -> Quantised:
-    """`narrow_logits` rounds the logits' weights more coarsely where only the logits would widen the ring."""
+    """`narrow_logits` rounds the outputs' weights more coarsely where only the outputs would widen the ring."""
     graph = measured.fused.graph
     quantiser = _Quantiser(measured.fused, measured.sizes, precision, narrow_logits)
     steps, largest, integer_logits = _quantise_steps(graph, quantiser, measured.pixels)
     steps = _with_ranges(graph, steps, largest)
+    ring_bits = max(_ring_bits(steps), source.bits)
     program = Program(
-        graph.image, steps, _ring_bits(steps), precision.weight_bits, class_names, name, picture_part, final
+        graph.image, steps, ring_bits, precision.weight_bits, source, name, made_from, outputs=graph.outputs
     )
-    logits = np.ldexp(integer_logits.reshape(measured.logits.shape).astype(np.float64), -program.logits.scale)
-    error = relative_error(logits, measured.logits)
+    logits = program.real_numbers(integer_logits)
+    error = largest_error(program, logits, measured.logits)
     return Quantised(program, quantiser.weights, quantiser.corrections, error, logits, measured.logits, precision)
 
 
@@ -108,9 +109,15 @@ def _ring_bits(steps: tuple[Step, ...]) -> int:
 
 
 def relative_error(found: Array, wanted: Array) -> float:
-    """The error of logits: root mean square, over that of the wanted ones around their mean."""
+    """The error of an output: root mean square, over that of the wanted ones around their mean."""
     spread = float(np.std(wanted - wanted.mean(axis=0)))
     return sqrt(float(np.square(found - wanted).mean())) / spread if spread else 0.0
+
+
+def largest_error(graph: Graph, found: Array, wanted: Array) -> float:
+    """The error of the output that is farthest off, of [n, numbers] each."""
+    pairs = zip(graph.split(found).values(), graph.split(wanted).values(), strict=True)
+    return max(relative_error(one, other) for one, other in pairs)
 
 
 class _Quantiser:
@@ -125,7 +132,9 @@ class _Quantiser:
         self.scales = {INPUT: 0}
         self.weights: dict[str, Array] = {}
         self.corrections: dict[str, Array] = {}
-        self.ring_bits = 0  # that the steps before the logits need
+        read = {name for step in fused.graph.steps for name in step.sources}
+        self.last = {*fused.graph.output_names} - read  # outputs that nothing else reads
+        self.ring_bits = 0  # that all steps but the maps of these need
 
     def step(self, step: Step) -> Step:
         if isinstance(step, Linear):
@@ -133,7 +142,7 @@ class _Quantiser:
         if isinstance(step, Combine):
             return self.combine(step)
         scale = self.scales[step.source]
-        if isinstance(step, Pool):
+        if isinstance(step, Pool | Gather):
             self.scales[step.name] = scale
             return step
         if isinstance(step, Gate):
@@ -233,7 +242,7 @@ class _Quantiser:
         arrays = [self.fused.weights[step.weight_name(number)] for number in range(len(step.terms))]
         weight_scales = self._weight_scales(step, arrays)
         scale = self._sum_scale(step, weight_scales)
-        if self.narrow_logits and step.name == self.graph.logits.name and self.ring_bits:
+        if self.narrow_logits and step.name in self.last and self.ring_bits:
             beyond = range_bits(self.sizes[step.name].largest * 2.0**scale) - self.ring_bits
             coarser = max(0, min(beyond, self.precision.weight_bits - LEAST_LOGIT_BITS))
             weight_scales = [None if found is None else found - coarser for found in weight_scales]
@@ -306,14 +315,15 @@ def range_bits(largest: float) -> int:
 def _quantise_steps(
     graph: Graph, quantiser: _Quantiser, pixels: Array
 ) -> tuple[tuple[Step, ...], dict[str, int], Array]:
-    """The integer steps, each run on the calibration images; the largest value that each made; the logits."""
-    last_use = {source: number for number, step in enumerate(graph.steps) for source in step.sources}
+    """The integer steps, each run on the calibration images; the largest value that each made; the outputs."""
+    last_use = last_uses(graph)
     tensors = {INPUT: pixels.astype(np.int64)}
     steps: list[Step] = []
     largest: dict[str, int] = {}
     for number, original in enumerate(graph.steps):
-        if original.name == graph.logits.name:
-            quantiser.ring_bits = _ring_bits(_with_ranges(graph, tuple(steps), largest))
+        if original.name in quantiser.last:
+            others = tuple(step for step in steps if step.name not in quantiser.last)
+            quantiser.ring_bits = _ring_bits(_with_ranges(graph, others, largest))
         step = quantiser.step(original)
         try:
             tensor = apply_step(step, tensors, quantiser.weights)
@@ -327,7 +337,7 @@ def _quantise_steps(
         for source in set(step.sources):
             if last_use[source] == number:
                 del tensors[source]
-    return tuple(steps), largest, tensors[graph.logits.name]
+    return tuple(steps), largest, joined_outputs(graph, tensors)
 
 
 def _with_ranges(graph: Graph, steps: tuple[Step, ...], largest: dict[str, int]) -> tuple[Step, ...]:

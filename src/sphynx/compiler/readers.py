@@ -31,8 +31,10 @@ from sphynx.errors import InputError
 from sphynx.network.build import as_designed
 from sphynx.network.fit import require_fit
 from sphynx.network.trained import TrainedNetwork
-from sphynx.program.ir import Final, Graph
-from sphynx.program.judgement import Original, finished, hash_of
+from sphynx.program.inputs import Input
+from sphynx.program.ir import Graph
+from sphynx.program.judgement import Original, hash_of
+from sphynx.program.outputs import joined
 from sphynx.space.files import AnyDesign
 from sphynx.space.tally import Shape
 
@@ -48,7 +50,6 @@ class Readable:
     std: Statistics
     name: str
     design: AnyDesign | None = None  # of a network of ours: the data must fit it
-    final: Final = ""
     judge: Callable[[], Judge | None] = lambda: None  # the float network; None where our own evaluation of it must do
     class_names: tuple[str, ...] = ()  # where it has its own
 
@@ -73,15 +74,14 @@ class Readable:
             self.std,
             images,
             settings,
+            source=Input(picture_part=chosen.picture_part),
             class_names=chosen.class_names,
             name=self.name,
-            picture_part=chosen.picture_part,
-            final=self.final,
         )
         labels, images_hash = chosen.labels, hash_of(images)
         judge = self.judge()  # not before the network was walked: that finds out what is too large to be computed
         if judge is None:
-            answers = finished(made.float_logits.reshape(len(images), -1), self.final)
+            answers = joined(made.program.answers(made.float_logits))
             return made, Original(answers, labels, images_hash, OURSELVES)
         answers = judge.answer(images, self.mean, self.std)
         return made, Original(answers, labels, images_hash, judge.by, judge.resolution)
@@ -89,7 +89,7 @@ class Readable:
     def labelled(self, samples: Samples, settings: CompileSettings) -> Samples:
         """The samples with the classes in the network's order, named as the settings say; without labels, and with a
         warning, where these cannot be the network's classes."""
-        outputs = self.outline.logits.shape.size
+        outputs = next((output.dims[0] for output in self.outline.outputs if len(output.dims) == 1), 0)
         names = settings.class_names or samples.class_names
         if settings.class_names and len(names) != outputs:
             raise InputError(
@@ -156,7 +156,7 @@ def _read_operators(network: OperatorNetwork, settings: CompileSettings, judge: 
         raise InputError(
             "a standard deviation is not positive", where="`std`", remedy="Give what the network was trained with."
         )
-    return Readable(network.trace, means, deviations, network.name, final=network.final, judge=judge)
+    return Readable(network.trace, means, deviations, network.name, judge=judge)
 
 
 def per_channel(given: Sequence[float] | float, channels: int, parameter: str) -> tuple[float, ...]:

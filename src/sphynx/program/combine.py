@@ -1,5 +1,5 @@
-"""The public map of a `Combine`, on whatever numbers its sources come in: real ones, int64, or shares modulo 2^32 or
-2^64, which wrap around as the ring does. No torch.
+"""The public maps `Combine` and `Gather`, on whatever numbers their sources come in: real ones, int64, or shares modulo
+2^32 or 2^64, which wrap around as the ring does. No torch.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from sphynx.program.convolve import EXACT_INTEGER, Array, magnitude
-from sphynx.program.steps import NOTHING, Combine, Summand
+from sphynx.program.steps import NOTHING, Combine, Gather, Summand
 from sphynx.space.tally import Shape
 
 Places = slice | Array
@@ -53,6 +53,23 @@ def _scatter(part: Array, axis: int, places: Places, length: int) -> Array:
     made = np.zeros((length, *part.shape[:axis], *part.shape[axis + 1 :]), part.dtype)
     np.add.at(made, _positions(places, length), np.moveaxis(part, axis, 0))
     return np.moveaxis(made, 0, axis)
+
+
+def gathered(step: Gather, source: Array) -> Array:
+    """[n, channels, height, width], of single elements of the source."""
+    indices = np.array(step.indices, np.intp)
+    made: Array = source.reshape(len(source), -1)[:, indices]
+    made[:, indices == NOTHING] = 0
+    return made.reshape(len(source), *step.shape)
+
+
+def gather_back(step: Gather, total: Array, shape: Shape) -> Array:
+    """The transposed map: what `total` on the output is on the source, whose elements may be read several times."""
+    indices = np.array(step.indices, np.intp)
+    read = np.flatnonzero(indices != NOTHING)
+    made = np.zeros((shape.size, len(total)), total.dtype)
+    np.add.at(made, indices[read], total.reshape(len(total), -1)[:, read].T)
+    return np.ascontiguousarray(made.T).reshape(len(total), *shape)
 
 
 def check_sum(step: Combine, tensors: Mapping[str, Array]) -> None:

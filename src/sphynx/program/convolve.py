@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sphynx.program.ir import Term
+from sphynx.program.steps import Term
 
 Array = NDArray[Any]
 

@@ -18,6 +18,7 @@ from sphynx.program.steps import (
     Compared,
     Curve,
     Gate,
+    Gather,
     Linear,
     Pool,
     Relu,
@@ -33,8 +34,8 @@ def structural_faults(input_name: str, image: Shape, steps: Sequence[Step]) -> l
     """The first thing that keeps the steps from being evaluated: nothing after it could be judged."""
     if min(image) < 1 or image.size > MAX_TENSOR_SIZE:
         return [f"{image} is not a valid image shape"]
-    if not steps or not isinstance(steps[-1], Linear | Combine):
-        return ["the last step is not a linear map or a sum that gives the logits"]
+    if not steps:
+        return ["it has no steps"]
     shapes = {input_name: image}
     for step in steps:
         faults = [f"{step.name}: there is no earlier tensor {name!r}" for name in step.sources if name not in shapes]
@@ -67,6 +68,8 @@ def _step_faults(step: Step, shapes: Mapping[str, Shape]) -> Iterator[str]:
         yield from _window_faults(step, "column", step.column_windows, step.column_factors, source.width)
     elif isinstance(step, Combine):
         yield from _combine_faults(step, shapes)
+    elif isinstance(step, Gather):
+        yield from _gather_faults(step, shapes[step.source].size)
     elif isinstance(step, Gate) and shapes[step.gate] != Shape(shapes[step.source].channels, 1, 1):
         yield f"{step.name}: a gate of {shapes[step.gate]} does not fit a map of {shapes[step.source]}"
 
@@ -100,6 +103,13 @@ def _combine_faults(step: Combine, shapes: Mapping[str, Shape]) -> Iterator[str]
         yield f"{step.name}: it has {len(step.factors)} factors for {len(step.summands)} summands"
     if any(abs(factor) > MAX_EXTENT for factor in step.factors):
         yield f"{step.name}: a factor is beyond {MAX_EXTENT}"
+
+
+def _gather_faults(step: Gather, length: int) -> Iterator[str]:
+    if len(step.indices) != step.shape.size:
+        yield f"{step.name}: it takes {len(step.indices)} elements where {step.shape.size} are made"
+    elif min(step.indices) < NOTHING or max(step.indices) >= length:
+        yield f"{step.name}: an element of {step.source} is outside 0 .. {length - 1}"
 
 
 def range_faults(ring_bits: int, steps: Sequence[Step]) -> Iterator[str]:

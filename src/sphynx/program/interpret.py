@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from sphynx.errors import InputError, SphynxError
-from sphynx.program.combine import check_sum, combined
+from sphynx.program.combine import check_sum, combined, gathered
 from sphynx.program.convolve import EXACT_INTEGER, Array, convolve, magnitude
 from sphynx.program.curves import CURVES
 from sphynx.program.ir import (
@@ -20,6 +20,7 @@ from sphynx.program.ir import (
     Combine,
     Curve,
     Gate,
+    Gather,
     Graph,
     Linear,
     Pool,
@@ -36,7 +37,8 @@ BATCH = 64
 
 
 def interpret(program: Program, weights: Weights, pixels: Array, watch: Watch | None = None) -> Array:
-    """uint8 [n, channels, height, width] to the logits, int64 [n, classes]. `watch` sees every tensor, per batch."""
+    """Integers [n, channels, height, width], as the program's input says, to those of all outputs, one behind the
+    other: int64 [n, numbers]. `watch` sees every tensor, per batch."""
     require_images(program, pixels)
 
     def checked(step: Step, tensor: Array) -> None:
@@ -49,12 +51,13 @@ def interpret(program: Program, weights: Weights, pixels: Array, watch: Watch | 
         evaluate(program, weights, pixels[start : start + BATCH].astype(np.int64), checked)
         for start in range(0, len(pixels), BATCH)
     ]
-    return np.concatenate(batches) if batches else np.zeros((0, program.logits.shape.size), np.int64)
+    return np.concatenate(batches) if batches else np.zeros((0, program.output_size), np.int64)
 
 
 def evaluate(graph: Graph, weights: Weights, pixels: Array, watch: Watch) -> Array:
-    """One batch, in the numbers that it comes in: int64, or float64 for a graph that is not quantised."""
-    last_use = {source: number for number, step in enumerate(graph.steps) for source in step.sources}
+    """One batch, in the numbers that it comes in: int64, or float64 for a graph that is not quantised. All outputs, one
+    behind the other: [n, numbers]."""
+    last_use = last_uses(graph)
     tensors = {INPUT: pixels}
     for number, step in enumerate(graph.steps):
         try:
@@ -69,7 +72,19 @@ def evaluate(graph: Graph, weights: Weights, pixels: Array, watch: Watch) -> Arr
         for source in set(step.sources):
             if last_use[source] == number:
                 del tensors[source]
-    return tensors[graph.logits.name].reshape(len(pixels), -1)
+    return joined_outputs(graph, tensors)
+
+
+def last_uses(graph: Graph) -> dict[str, int]:
+    """Map each tensor that is read to the number of the step that reads it last; outputs are kept to the end."""
+    uses = {source: number for number, step in enumerate(graph.steps) for source in step.sources}
+    return {**uses, **dict.fromkeys(graph.output_names, len(graph.steps))}
+
+
+def joined_outputs(graph: Graph, tensors: Mapping[str, Array]) -> Array:
+    """Lay all outputs out one behind the other, [n, numbers]."""
+    flat = [tensors[output.source].reshape(len(tensors[output.source]), -1) for output in graph.outputs]
+    return np.concatenate(flat, axis=1)
 
 
 def check_range(step: Affine, tensor: Array) -> None:
@@ -90,6 +105,8 @@ def apply_step(step: Step, tensors: Mapping[str, Array], weights: Weights) -> Ar
     x = tensors[step.source]
     if isinstance(step, Pool):
         return _pool(step, x)
+    if isinstance(step, Gather):
+        return gathered(step, x)
     if isinstance(step, Truncate):
         return x >> step.truncate if step.truncate else x
     if isinstance(step, Relu):
@@ -155,13 +172,19 @@ def _gate(x: Array, gate: Array) -> Array:
 
 
 def require_images(program: Program, pixels: Array, count: int | None = None) -> None:
-    """Refuse all but uint8 [n, channels, height, width], as the program reads them; n is `count` where given."""
-    image = tuple(program.image)
-    if pixels.dtype == np.uint8 and pixels.ndim == 4 and pixels.shape[1:] == image and count in (None, len(pixels)):
+    """Refuse all but integers [n, channels, height, width] of the program's type and bits; n is `count` where given."""
+    image, wanted = tuple(program.image), np.dtype(program.input.dtype)
+    if pixels.dtype == wanted and pixels.ndim == 4 and pixels.shape[1:] == image and count in (None, len(pixels)):
+        if pixels.size and int(pixels.max()) > program.input.largest:
+            raise InputError(
+                f"an integer is {int(pixels.max())}, beyond {program.input.largest}",
+                where=program.name or "program",
+                remedy=f"This program reads integers of {program.input.bits} bits.",
+            )
         return
     missing = " The axis n is missing: images[None] adds it." if pixels.shape == image else ""
     raise InputError(
         f"the images are {pixels.dtype} of shape {list(pixels.shape)}",
         where=program.name or "program",
-        remedy=f"This program reads uint8 images [{count or 'n'}, {', '.join(map(str, image))}].{missing}",
+        remedy=f"This program reads {wanted} images [{count or 'n'}, {', '.join(map(str, image))}].{missing}",
     )

@@ -1,10 +1,10 @@
 """The program: what both parties compute, as integers between ReLUs. The artifact `program.json`, which is public.
 
-    pixels (uint8) -> linear maps -> ReLU, truncation -> linear maps -> ... -> logits
+    input (integers of a few bits) -> linear maps -> ReLU, truncation -> linear maps -> ... -> outputs
 
 A step (steps.py) names the tensor it makes and the earlier tensors it reads. Only shapes, scales and widths are here;
 the weights are the server's alone and lie elsewhere, under the names of `Program.weight_shapes`. A tensor's integers
-stand for real numbers times 2^scale. The last step makes the logits.
+stand for real numbers times 2^scale. What a client feeds and gets: inputs.py, outputs.py.
 
 The same steps with real weights, no shifts and no truncation are the fused network before quantisation: a `Graph`.
 """
@@ -14,12 +14,18 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from sphynx.errors import InputError, join_faults
+from sphynx.program.convolve import Array
 from sphynx.program.faults import range_faults, stated_ranges, structural_faults
+from sphynx.program.inputs import PICTURE, Input
+from sphynx.program.outputs import LOGITS, Final, Output, default_dims, output_faults, split_numbers
 from sphynx.program.steps import (
     KINDS,
     MAX_EXTENT,
@@ -31,8 +37,8 @@ from sphynx.program.steps import (
     Affine,
     Combine,
     Curve,
-    Final,
     Gate,
+    Gather,
     Linear,
     Pool,
     PublicMap,
@@ -61,8 +67,11 @@ __all__ = [
     "Curve",
     "Final",
     "Gate",
+    "Gather",
     "Graph",
+    "Input",
     "Linear",
+    "Output",
     "Pool",
     "Program",
     "PublicMap",
@@ -74,24 +83,30 @@ __all__ = [
     "Truncate",
 ]
 
-FORMAT_NAME, FORMAT_VERSIONS = "sphynx-program", (1, 2)
-INPUT = "pixels"
-MIN_PICTURE_PART = 0.5  # a client makes the whole picture that large before it cuts
+FORMAT_NAME, FORMAT_VERSION = "sphynx-program", 3
+INPUT = "pixels"  # the tensor that a client feeds, whatever it holds
 
 REMEDY = "Compile the network again: sphynx compile RUN -o DIR."
 
 
 @dataclass(frozen=True)
 class Graph:
-    """Steps in the order of evaluation; every source is made by an earlier step."""
+    """Steps in the order of evaluation; every source is made by an earlier step.
+
+    `image` is the input's shape. Unless outputs are named, the last step's tensor is the only one.
+    """
 
     image: Shape
     steps: tuple[Step, ...]
+    outputs: tuple[Output, ...] = field(default=(), kw_only=True)
 
     def __post_init__(self) -> None:
-        faults = structural_faults(INPUT, self.image, self.steps)
+        outputs = self.outputs or tuple(Output(LOGITS, step.name) for step in self.steps[-1:])
+        faults = structural_faults(INPUT, self.image, self.steps) or list(output_faults(outputs, self.shapes))
         if faults:
             raise InputError(join_faults(faults), where="program", remedy=REMEDY)
+        laid_out = (replace(output, dims=output.dims or default_dims(self.shapes[output.source])) for output in outputs)
+        object.__setattr__(self, "outputs", tuple(laid_out))
 
     @cached_property
     def shapes(self) -> dict[str, Shape]:
@@ -105,11 +120,19 @@ class Graph:
         """Bits w of each tensor that has a range, |x| < 2^(w-1)."""
         return stated_ranges(self.steps)
 
+    @cached_property
+    def output_names(self) -> tuple[str, ...]:
+        """The tensors that are outputs, each once, in the order of the outputs."""
+        return tuple(dict.fromkeys(output.source for output in self.outputs))
+
     @property
-    def logits(self) -> Affine:
-        last = self.steps[-1]
-        assert isinstance(last, Linear | Combine)
-        return last
+    def output_size(self) -> int:
+        """Numbers of all outputs together."""
+        return sum(self.shapes[output.source].size for output in self.outputs)
+
+    def split(self, numbers: Array) -> dict[str, Array]:
+        """Lay out [n, numbers of all outputs] by output, [n, *dims]."""
+        return split_numbers(self.outputs, self.shapes, numbers)
 
     @property
     def linears(self) -> Iterator[Linear]:
@@ -131,7 +154,7 @@ class Graph:
         for step in self.steps:
             if isinstance(step, Linear):
                 origins[step.name] = frozenset([step.name])
-            elif isinstance(step, Pool | Combine):
+            elif isinstance(step, PublicMap):
                 origins[step.name] = frozenset().union(*(origins[name] for name in step.sources))
         return origins
 
@@ -193,10 +216,9 @@ class Program(Graph):
 
     ring_bits: int
     weight_bits: int
-    class_names: tuple[str, ...] = ()
+    input: Input = PICTURE
     name: str = ""
-    picture_part: float = 1.0  # along either side, in the middle: what of a picture file the network is to be shown
-    final: Final = ""  # what the network had behind its logits, for the client to apply; "" is taken as softmax
+    made_from: str = ""  # the kind and the name of what was compiled: "onnx detector.onnx"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -205,12 +227,40 @@ class Program(Graph):
             raise InputError(join_faults(faults), where=self.name or "program", remedy=REMEDY)
 
     def _own_faults(self) -> Iterator[str]:
-        if not MIN_PICTURE_PART <= self.picture_part <= 1:
-            yield f"the part of a picture is {self.picture_part}, outside {MIN_PICTURE_PART} .. 1"
-        if self.logits.range_bits < 1:
-            yield "the logits have no range"
-        if self.class_names and len(self.class_names) != self.logits.shape.size:
-            yield f"{len(self.class_names)} class names for {self.logits.shape.size} logits"
+        yield from self.input.faults_for(self.image)
+        if self.input.bits > self.ring_bits:
+            yield f"an input of {self.input.bits} bits does not fit a ring of {self.ring_bits} bits"
+        affine = {step.name for step in self.affines}
+        for output in self.outputs:
+            if output.source not in affine or output.source not in self.ranges:
+                yield f"the output {output.name} is not a linear map or a sum that has a range"
+
+    @cached_property
+    def scales(self) -> dict[str, int]:
+        """The scale of each output, by its name."""
+        scales = {step.name: step.scale for step in self.affines}
+        return {output.name: scales[output.source] for output in self.outputs}
+
+    def real_numbers(self, integers: Array) -> NDArray[np.float64]:
+        """Give the real numbers that the integers of all outputs stand for, [n, numbers] each."""
+        sizes = [self.shapes[output.source].size for output in self.outputs]
+        scales = np.repeat([self.scales[output.name] for output in self.outputs], sizes)
+        found: NDArray[np.float64] = np.ldexp(integers.astype(np.float64), -scales)
+        return found
+
+    def answers(self, numbers: Array) -> dict[str, NDArray[np.float64]]:
+        """Lay the outputs' real numbers out as the network does, its own functions applied: [n, *dims] by name."""
+        laid_out = self.split(numbers)
+        return {output.name: output.finished(laid_out[output.name]) for output in self.outputs}
+
+    @cached_property
+    def classes(self) -> Output | None:
+        """The output whose elements are scores of classes: the first one; None where there is none."""
+        return next((output for output in self.outputs if output.has_classes), None)
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        return self.classes.class_names if self.classes else ()
 
     @property
     def weight_shapes(self) -> dict[str, tuple[int, ...]]:
@@ -219,23 +269,17 @@ class Program(Graph):
         public = {name for step in sums for name in (step.constants_name, step.factors_name)}
         return {name: shape for name, shape in super().weight_shapes.items() if name not in public}
 
-    @property
-    def format_version(self) -> int:
-        """The oldest that has all of its steps: programs from before there was another keep their hash."""
-        return FORMAT_VERSIONS[bool(self.final) or any(map(_is_new, self.steps))]
-
     def to_json(self) -> dict[str, Any]:
         return {
-            "format": f"{FORMAT_NAME}/{self.format_version}",
+            "format": f"{FORMAT_NAME}/{FORMAT_VERSION}",
             "name": self.name,
+            "made_from": self.made_from,
             "image": list(self.image),
-            "class_names": list(self.class_names),
+            "input": asdict(self.input),
+            "outputs": [asdict(output) for output in self.outputs],
             "ring_bits": self.ring_bits,
             "weight_bits": self.weight_bits,
             "steps": [_step_json(step) for step in self.steps],
-            # Left out where it is whole, so that programs from before there were parts keep their hash.
-            **({"picture_part": self.picture_part} if self.picture_part != 1 else {}),
-            **({"final": self.final} if self.final else {}),
         }
 
     @cached_property
@@ -248,15 +292,8 @@ class Program(Graph):
 _KIND_NAMES = {kind: name for name, kind in KINDS.items()}
 
 
-def _is_new(step: Step) -> bool:
-    """Return whether format 1 has no such step."""
-    if isinstance(step, Linear):
-        return any(term.groups > 1 for term in step.terms)
-    return isinstance(step, Combine | Truncate | Gate) or (isinstance(step, Relu) and step.comparison)
-
-
 def _step_json(step: Step) -> dict[str, Any]:
-    """Without what format 1 does not have, where it says nothing."""
+    """Leave out what most steps do not have."""
     data = {"kind": _KIND_NAMES[type(step)], **asdict(step)}
     if isinstance(step, Relu) and not step.comparison:
         del data["comparison"]

@@ -17,7 +17,6 @@ from safetensors.numpy import save_file
 
 from sphynx.errors import DiskError, InputError
 from sphynx.program.convolve import Array
-from sphynx.program.steps import Final
 
 ORIGINAL = "original.safetensors"
 FAR_OFF = 0.1  # of the answers' spread from image to image: a compilation farther off than that has failed
@@ -138,15 +137,15 @@ def hash_of(images: Array) -> str:
     return hashlib.sha256(repr(images.shape).encode() + np.ascontiguousarray(images).tobytes()).hexdigest()
 
 
-def judge(original: Original, logits: Array, final: Final = "", read: Array | None = None) -> Judgement:
-    """`logits` are the program's for the same images, as real numbers; `read` are those of the network as it was read,
-    before anything is rounded or approximated."""
-    found, wanted = finished(logits, final), original.answers.astype(np.float64)
+def judge(original: Original, found: Array, read: Array | None = None) -> Judgement:
+    """`found` are the program's answers to the same images, `read` those of the network as it was read, before anything
+    is rounded or approximated: [n, numbers] each, behind the network's own final functions."""
+    wanted = original.answers.astype(np.float64)
     spread = float(np.std(wanted - wanted.mean(axis=0)))
     size = _root_mean_square(wanted)
     read_error = None
     if read is not None:
-        off = _root_mean_square(finished(read, final) - wanted)
+        off = _root_mean_square(read - wanted)
         read_error = 0.0 if off <= _ROUNDINGS * original.resolution * size else _relative(off, spread)
     classes, float_classes = found.argmax(axis=1), wanted.argmax(axis=1)
     return Judgement(
@@ -173,17 +172,6 @@ def _root_mean_square(numbers: Array) -> float:
 
 def _relative(off: float, spread: float) -> float:
     return off / spread if spread else float(off > 0)
-
-
-def finished(logits: Array, final: Final) -> Array:
-    """Apply the network's own end to its logits."""
-    if final == "sigmoid":
-        found: Array = np.exp(-np.logaddexp(0, -logits))
-        return found
-    if final not in ("softmax", "log_softmax"):
-        return logits
-    logs: Array = logits - np.logaddexp.reduce(logits, axis=1, keepdims=True)
-    return logs if final == "log_softmax" else np.exp(logs)
 
 
 def save_original(folder: Path, original: Original | None) -> None:

@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
 from sphynx.config import read_settings
 from sphynx.errors import InputError
 from sphynx.program.ir import (
     FORMAT_NAME,
-    FORMAT_VERSIONS,
+    FORMAT_VERSION,
     KINDS,
     REMEDY,
     Combine,
-    Final,
+    Gather,
+    Input,
     Linear,
+    Output,
     Pool,
     Program,
     Step,
     Summand,
     Term,
 )
+from sphynx.program.outputs import MAX_OUTPUTS
 from sphynx.space.tally import Shape
 
 Part = TypeVar("Part", Term, Summand)
+Described = TypeVar("Described", Input, Output)
 
 # A client prints names as they come from the server: they must not steer its terminal.
 UNPRINTABLE = "a name has characters that cannot be printed"
@@ -48,18 +52,14 @@ def program_from_json(data: Any, where: str = "program") -> Program:
     if sum(len(terms) for terms in listed if isinstance(terms, list)) > MAX_TERMS:
         raise InputError(f"it has more than {MAX_TERMS:,} terms", where=where, remedy=_REMEDY_SIZE)
     read = tuple(_step_from_json(step, f"{where}, step {number}") for number, step in enumerate(steps))
-    table = {key: value for key, value in data.items() if key not in ("format", "steps")}
+    table = {key: value for key, value in data.items() if key not in ("format", "steps", "input", "outputs")}
     table["image"] = _shape_from_json(data.get("image"), where)
+    source = _part_from_json(Input, data.get("input"), f"{where}, input")
+    outputs = _outputs_from_json(data.get("outputs"), where)
     try:
-        program = read_settings(_ProgramTable, table, where=where).program(read)
+        program = read_settings(_ProgramTable, table, where=where).program(read, source, outputs)
     except InputError as error:
         raise InputError(error.what, where=where, remedy=REMEDY) from None
-    if data["format"] != f"{FORMAT_NAME}/{program.format_version}":
-        raise InputError(
-            f"its steps are those of format {program.format_version}, not of {data['format']}",
-            where=where,
-            remedy=REMEDY,
-        )
     elements = sum(shape.size for shape in program.shapes.values())
     if elements > MAX_ELEMENTS:
         raise InputError(f"its tensors have {elements:,} elements together", where=where, remedy=_REMEDY_SIZE)
@@ -73,32 +73,50 @@ class _ProgramTable:
     image: Shape
     ring_bits: int
     weight_bits: int
-    class_names: tuple[str, ...]
     name: str
-    picture_part: float = 1.0
-    final: Final = ""
+    made_from: str
 
-    def faults(self) -> list[str]:
-        return [] if all(map(str.isprintable, (self.name, *self.class_names))) else [UNPRINTABLE]
+    def program(self, steps: tuple[Step, ...], source: Input, outputs: tuple[Output, ...]) -> Program:
+        names = (self.name, self.made_from, source.name)
+        shown = (name for output in outputs for name in (output.name, *output.class_names))
+        if not all(map(str.isprintable, (*names, *shown))):
+            raise InputError(UNPRINTABLE, remedy=REMEDY)
+        widths = self.ring_bits, self.weight_bits
+        return Program(self.image, steps, *widths, source, self.name, self.made_from, outputs=outputs)
 
-    def program(self, steps: tuple[Step, ...]) -> Program:
-        names = self.class_names, self.name
-        return Program(self.image, steps, self.ring_bits, self.weight_bits, *names, self.picture_part, self.final)
+
+def _outputs_from_json(value: Any, where: str) -> tuple[Output, ...]:
+    if not isinstance(value, list) or not 1 <= len(value) <= MAX_OUTPUTS:
+        raise InputError(f"it has no list of 1 to {MAX_OUTPUTS} outputs", where=where, remedy=REMEDY)
+    outputs = (_part_from_json(Output, part, f"{where}, output {number}") for number, part in enumerate(value))
+    return tuple(outputs)
+
+
+def _part_from_json(kind: type[Described], value: Any, where: str) -> Described:
+    """Every key must be there: a client is told what it feeds and gets, not what would be usual."""
+    if not isinstance(value, Mapping):
+        raise InputError("it is not a JSON object", where=where, remedy=REMEDY)
+    missing = [field.name for field in fields(kind) if field.name not in value]
+    if missing:
+        raise InputError(f"{', '.join(missing)} is missing", where=where, remedy=REMEDY)
+    try:
+        return read_settings(kind, value, where=where, remedy=REMEDY)
+    except OverflowError:  # an integer that is no number of any kind of float
+        raise InputError("it has a number that is far too large", where=where, remedy=REMEDY) from None
 
 
 def _check_format(found: Any, where: str) -> None:
     name, _, version = str(found).partition("/")
     # Python refuses to read integers of thousands of digits, which a hostile server could send.
     is_number = version.isdecimal() and len(version) < 10
-    newest = FORMAT_VERSIONS[-1]
-    if name == FORMAT_NAME and is_number and int(version) > newest:
+    if name == FORMAT_NAME and is_number and int(version) > FORMAT_VERSION:
         raise InputError(
-            f"it is of format version {version}; this installation reads up to {newest}",
+            f"it is of format version {version}; this installation reads {FORMAT_VERSION}",
             where=where,
             remedy="Install a newer sphynx, or compile the network again with this one.",
         )
-    if found not in [f"{FORMAT_NAME}/{known}" for known in FORMAT_VERSIONS]:
-        raise InputError(f"its format is {found!r}, not {FORMAT_NAME}/{newest}", where=where, remedy=REMEDY)
+    if found != f"{FORMAT_NAME}/{FORMAT_VERSION}":
+        raise InputError(f"its format is {found!r}, not {FORMAT_NAME}/{FORMAT_VERSION}", where=where, remedy=REMEDY)
 
 
 def _shape_from_json(value: Any, where: str) -> Shape:
@@ -116,7 +134,7 @@ def _step_from_json(data: Any, where: str) -> Step:
         table["terms"] = _parts_from_json(Term, "term", table.get("terms"), where)
     if kind is Combine:
         table["summands"] = _parts_from_json(Summand, "summand", table.get("summands"), where)
-    if kind in (Linear, Combine):
+    if kind in (Linear, Combine, Gather):
         table["shape"] = _shape_from_json(table.get("shape"), where)
     for key in ("row_windows", "column_windows"):
         pairs = table.get(key)

@@ -3,20 +3,18 @@
     linear     secret weights: a sum of convolutions and a bias map             offline a reply, online nothing
     pool       public: sums over windows                                        nothing
     combine    public: signed, shifted, weighted sums of (parts of) tensors     nothing
+    gather     public: single elements of a tensor, in any order                nothing
     relu       max(x, 0), truncated; also the comparisons of a max pool         a layer of the ReLU backend
     truncate   signed floor of x / 2^f                                          a layer of carries
     square     (x / 2^f)^2 / 2^g                                                a layer of products
     gate       a map times one number for each of its channels                  a layer of products
 
 A graph of real numbers may also have curves, smooth functions that are approximated before it becomes a program.
-
-`combine`, `truncate`, `gate`, activations that read sums, and groups of channels are what format 2 adds to format 1.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 from sphynx.space.tally import Shape
 
@@ -26,8 +24,7 @@ MAX_RING_BITS = 64
 MAX_SCALE = 1022 - (MAX_RING_BITS - 1)
 MAX_EXTENT = 1 << 16  # of kernels, strides, paddings, factors
 MAX_TENSOR_SIZE = 1 << 28  # elements; a file that asks for more is not one of ours
-Final = Literal["", "softmax", "log_softmax", "sigmoid"]
-NOTHING = -1  # in an index of a summand: this position of the output gets nothing from it
+NOTHING = -1  # in an index of a summand or a gather: this position of the output gets nothing from it
 
 
 @dataclass(frozen=True)
@@ -168,6 +165,24 @@ class Combine:
 
 
 @dataclass(frozen=True)
+class Gather:
+    """A public map, applied by each party to its own share: single elements of a tensor, in any order.
+
+    Element i of the output, in the order channels, rows, columns, is element indices[i] of the source, or zero where
+    that is `NOTHING`. A `Summand` does the same to whole rows, columns and channels in far fewer numbers.
+    """
+
+    name: str
+    source: str
+    shape: Shape
+    indices: tuple[int, ...]
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        return (self.source,)
+
+
+@dataclass(frozen=True)
 class Truncate:
     """x / 2^truncate, rounded down, of either sign."""
 
@@ -237,17 +252,18 @@ class Curve:
         return (self.source,)
 
 
-PublicMap = Pool | Combine  # either party applies it to its own share
+PublicMap = Pool | Combine | Gather  # either party applies it to its own share
 Affine = Linear | Combine  # what has a scale, and a range where a nonlinearity or the user reads it
 Compared = Relu | Square | Truncate  # what reads a tensor that has a range
 Activation = Compared | Gate  # what takes messages
-Step = Linear | Pool | Combine | Relu | Square | Truncate | Gate | Curve
+Step = Linear | Pool | Combine | Gather | Relu | Square | Truncate | Gate | Curve
 KINDS: dict[str, type[Step]] = {
     "linear": Linear,
     "pool": Pool,
     "relu": Relu,
     "square": Square,
     "combine": Combine,
+    "gather": Gather,
     "truncate": Truncate,
     "gate": Gate,
 }
@@ -255,7 +271,7 @@ KINDS: dict[str, type[Step]] = {
 
 def made_shape(step: Step, shapes: dict[str, Shape]) -> Shape:
     """Work out the shape of the tensor that a step makes, from those of its sources."""
-    if isinstance(step, Linear | Combine):
+    if isinstance(step, Linear | Combine | Gather):
         return step.shape
     source = shapes[step.source]
     if isinstance(step, Pool):

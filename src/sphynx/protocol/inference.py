@@ -1,4 +1,4 @@
-"""Private inference of a program (DELPHI's shape, eprint 2020/050; semi-honest): the logits, bit for bit those of
+"""Private inference of a program (DELPHI's shape, eprint 2020/050; semi-honest): the outputs, bit for bit those of
 sphynx.program.interpret, without the server seeing the image or the client the weights.
 
                    client (image)                                        server (weights W)
@@ -14,7 +14,7 @@ sphynx.program.interpret, without the server seeing the image or the client the 
                    ReLU: holds W r - s,    <------ backend: gc -------> ReLU: holds the rest of x,
                    gets its r'                    or gmw                 gets y - r'
                           ...one exchange for each activation...
-                   logits = shares added   <--- its share of logits ---
+                   outputs = shares added  <-- its shares of outputs --
 
 Each party's half of a bundle is spent by one inference; whoever drives these classes burns it before `infer`. Bundles
 can be prepared as a group: the images of all of them go through the linear maps at once, where they share ciphertexts
@@ -28,6 +28,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,8 +37,8 @@ from sphynx.core import Prg, rlwe
 from sphynx.errors import FailedCheckError, SphynxError
 from sphynx.program.backends import Backend
 from sphynx.program.extensions import SOFTSPOKEN, Extensions
-from sphynx.program.interpret import require_images
-from sphynx.program.ir import INPUT, Combine, Curve, Linear, Pool, Program, PublicMap
+from sphynx.program.interpret import joined_outputs, require_images
+from sphynx.program.ir import INPUT, Curve, Linear, Program, PublicMap
 from sphynx.protocol.activations import (
     activation_layers,
     entering,
@@ -180,7 +181,7 @@ class InferenceServer:
         with Helper() as helper:
             for step in program.steps:
                 with channel.section("online", step.name):
-                    if isinstance(step, Linear | Pool | Combine):
+                    if isinstance(step, Linear | PublicMap):
                         linears.finish(step)
                     else:
                         assert not isinstance(step, Curve)
@@ -193,10 +194,11 @@ class InferenceServer:
                             y = run_server(channel, bundle.backend, layers[step.name], material, x)
                         summed.finish()
                         tensors[step.name] = y.reshape(shapes[step.name]).astype(model.dtype)
-        with channel.section("online", program.logits.name):
-            if checked:
-                checked.judge(channel)
-            send_tensor(channel, program, tensors[program.logits.name])
+        for number, name in enumerate(program.output_names):
+            with channel.section("online", name):
+                if checked and not number:
+                    checked.judge(channel)
+                send_tensor(channel, program, tensors[name])
 
     def _set_up(self, prg: Prg, context: bytes) -> tuple[rlwe.LinearServer, ServerOts]:
         params, channel = self._model.plan.params, self._channel
@@ -272,7 +274,7 @@ class InferenceClient:
             ots.bind(identify(bundle))
             masks = {name: own_copy(mask, own) for name, mask in drawn.items()}
             shares = {step.name: entering(step, OwnTensors(tensors, own)) for step in program.activations}
-            last = {program.logits.name: own_copy(tensors[program.logits.name], own)}
+            last = {name: own_copy(tensors[name], own) for name in program.output_names}
             if self._checked is None:
                 materials = prepare_client(channel, ots, backend, layers, shares, masks)
             else:
@@ -289,8 +291,8 @@ class InferenceClient:
         """Count the bundles that make a group: as many as have images for one ciphertext."""
         return max(1, plan_group(self._offline).images // batch)
 
-    def infer(self, bundle: Bundle, pixels: NDArray[np.uint8]) -> NDArray[np.int64]:
-        """uint8 (batch, channels, height, width) to the integer logits, (batch, classes)."""
+    def infer(self, bundle: Bundle, pixels: NDArray[Any]) -> NDArray[np.int64]:
+        """The program's integers (batch, channels, height, width) to those of its outputs, (batch, numbers)."""
         program, channel = self.program, self._channel
         bundle.check(program, "client", self._check_plan)
         require_images(program, pixels, bundle.batch)
@@ -298,7 +300,7 @@ class InferenceClient:
         masks = {name: bundle.array(mask_name(name), shapes[name], np.uint64) for name in _masked_tensors(program)}
         layers = activation_layers(program, bundle.batch)
         entered = {step.name: entering_shape(program, step, bundle.batch) for step in program.activations}
-        entered[program.logits.name] = shapes[program.logits.name]
+        entered.update({name: shapes[name] for name in program.output_names})
         shares = {name: bundle.array(share_name(name), shape, np.uint64) for name, shape in entered.items()}
         materials = bundle.materials()
         checked = self._checked.online(bundle.bundle_id, bundle.batch, materials) if self._checked else None
@@ -313,15 +315,16 @@ class InferenceClient:
                     checked.run(channel, name)
                     continue
                 run_client(channel, bundle.backend, layer, materials.get(name, {}), own, new_mask)
-        with channel.section("online", program.logits.name):
-            name = program.logits.name
-            if checked:
-                checked.finish(channel)
-            total = (receive_tensor(channel, program, shapes[name]) + shares[name]) & ring_mask(program)
-        # The sign is the ring's highest bit.
-        unused = np.int64(64 - program.ring_bits)
-        logits: NDArray[np.int64] = (total.view(np.int64) << unused) >> unused
-        return logits.reshape(bundle.batch, -1)
+        outputs = {}
+        for number, name in enumerate(program.output_names):
+            with channel.section("online", name):
+                if checked and not number:
+                    checked.finish(channel)
+                total = receive_tensor(channel, program, shapes[name]) + shares[name]
+            # The sign is the ring's highest bit.
+            unused = np.int64(64 - program.ring_bits)
+            outputs[name] = (total.view(np.int64) << unused) >> unused
+        return joined_outputs(program, outputs)
 
     def _set_up(self, prg: Prg, context: bytes) -> tuple[rlwe.LinearClient, ClientOts]:
         channel = self._channel
@@ -337,7 +340,7 @@ def _linear_after(program: Program) -> dict[str, list[Linear | PublicMap]]:
     following: dict[str, list[Linear | PublicMap]] = {}
     current: list[Linear | PublicMap] = []
     for step in program.steps:
-        if isinstance(step, Linear | Pool | Combine):
+        if isinstance(step, Linear | PublicMap):
             current.append(step)
         else:
             current = following[step.name] = []

@@ -25,9 +25,9 @@ from numpy.typing import NDArray
 from sphynx.core import Prg, rlwe
 from sphynx.core.ring import RingConv, ring_dtype
 from sphynx.errors import SphynxError
-from sphynx.program.combine import combined
+from sphynx.program.combine import combined, gathered
 from sphynx.program.convolve import Array
-from sphynx.program.ir import INPUT, Combine, Linear, Pool, Program, PublicMap
+from sphynx.program.ir import INPUT, Combine, Gather, Linear, Pool, Program, PublicMap
 from sphynx.protocol.channel import Channel
 from sphynx.protocol.linear_plan import ProgramPlan, Upload, plan_group, plan_images, plan_program
 from sphynx.protocol.off_by_one import require_rare
@@ -205,6 +205,8 @@ def apply_public(step: PublicMap, shares: Mapping[str, Ring], constants: Words |
     """Apply a public map to a party's own shares, modulo what the element type holds; the server adds the constants."""
     if isinstance(step, Combine):
         return combined(step, shares, constants)
+    if isinstance(step, Gather):
+        return gathered(step, shares[step.source])
     return pool_share(step, shares[step.source])
 
 
@@ -297,7 +299,7 @@ class MaskedTensors:
     computed for pools and sums when they are asked for."""
 
     def __init__(self, program: Program, drawn: Mapping[str, Words]) -> None:
-        self._public = {step.name: step for step in program.steps if isinstance(step, Pool | Combine)}
+        self._public = {step.name: step for step in program.steps if isinstance(step, PublicMap)}
         self._mask = ring_mask(program)
         self._shares = dict(drawn)
 

@@ -52,7 +52,7 @@ from sphynx.service.agreement import agree
 from sphynx.service.credentials import ClientKeys
 from sphynx.service.ledger import Entry
 from sphynx.service.link_measurement import choose_backend, choose_extensions, measure_link
-from sphynx.service.prediction import Prediction, names_of_classes, ranked, real_logits
+from sphynx.service.prediction import Prediction
 from sphynx.service.session import SERVICE_VERSION, Bye, Go, Infer, Look, Prepare, Programs, Stored
 from sphynx.service.store import Store
 from sphynx.service.tls import TlsStream
@@ -240,7 +240,7 @@ class Client:
                 with self._request():
                     self._channel.take_record()
                     session.send(self._channel, Infer(entry.bundle_id.hex(), number))
-                    logits = self._party.infer(bundle, images)
+                    found = self._party.infer(bundle, images)
                 online_seconds = time.monotonic() - start_s
                 self._store.ledger.confirm(self._server, self.program.content_hash, number)
                 traffic = self._channel.take_record().total()
@@ -248,10 +248,8 @@ class Client:
                 self._store.delete_spent()
         return [
             Prediction(
-                *ranked(self.program, row),
-                class_names=names_of_classes(self.program),
-                logits=real_logits(self.program, row),
-                integer_logits=row,
+                self.program,
+                row,
                 backend=entry.backend,
                 batch=entry.batch,
                 offline_seconds=entry.offline_seconds,
@@ -260,7 +258,7 @@ class Client:
                 online_bytes=traffic.bytes,
                 online_rounds=traffic.rounds,
             )
-            for row in logits
+            for row in found
         ]
 
     @contextmanager

@@ -52,7 +52,7 @@ def _resize(picture: Image, program: Program, where: str) -> NDArray[np.uint8]:
     picture = eight_bits(picture, where)
     if picture.mode != mode and mode == "L":
         picture = picture.convert(mode)  # grey becomes RGB when it is small: the same pixels
-    covered = cover(picture, image.width, image.height, program.picture_part).convert(mode)
+    covered = cover(picture, image.width, image.height, program.input.picture_part).convert(mode)
     pixels = np.asarray(covered, np.uint8).reshape(image.height, image.width, image.channels)
     return np.ascontiguousarray(pixels.transpose(2, 0, 1))
 

@@ -13,7 +13,7 @@ from sphynx.compiler.frontend.onnx.file import read_network
 from sphynx.compiler.frontend.operators.network import OperatorNetwork
 from sphynx.errors import InputError
 from sphynx.program.interpret import evaluate
-from sphynx.program.judgement import finished
+from sphynx.program.outputs import Output
 from sphynx.space.tally import Shape
 
 IMAGE = Shape(3, 4, 4)
@@ -65,7 +65,7 @@ def test_what_moves_nothing_may_follow(case: str, reader: str, tmp_path: Path) -
     logits = evaluate(fused.graph, fused.weights, pixels.astype(np.float64), lambda *_: None).reshape(2, 5)
     with torch.no_grad():
         expected = torch.cat([module(torch.from_numpy(each[None] / 255).float()) for each in pixels]).numpy()
-    assert np.abs(finished(logits, network.final) - expected).max() < 1e-5
+    assert np.abs(Output("logits", "", final=network.final).finished(logits) - expected).max() < 1e-5
 
 
 INSIDE: dict[str, Callable[[Tensor], Tensor]] = {

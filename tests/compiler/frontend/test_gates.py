@@ -132,7 +132,7 @@ def compiled(block: str, folder: Path) -> tuple[Quantised, nn.Module]:
 def test_two_processes_get_the_oracles_logits(block: str, backend: Backend, tmp_path: Path) -> None:
     quantised, made = compiled(block, tmp_path)
     program = quantised.program
-    logits = np.ldexp(interpret(program, quantised.weights, pixels(20)).astype(float), -program.logits.scale)
+    logits = program.real_numbers(interpret(program, quantised.weights, pixels(20)))
     with torch.no_grad():
         expected = made(torch.from_numpy(pixels(20) / 255)).numpy()
     spread = (expected - expected.mean(axis=0)).std()

@@ -51,7 +51,8 @@ def test_with_a_halo_every_layer_is_one_convolution_of_each_earlier_one() -> Non
 
 def test_the_head_reads_fewer_window_sums_than_pixels() -> None:
     graph = assert_equal(StreamDesign((Stage(4, (2,)), Stage(6, (3, 1))), Shape(3, 16, 16), 4)).graph
-    logits = graph.logits
+    logits = graph.steps[-1]
+    assert isinstance(logits, Linear)
     assert isinstance(logits, Linear)
     assert all(isinstance(graph_step(graph, source), Pool) for source in logits.sources)
     inputs = sum(term.kernel_height * term.kernel_width for term in logits.terms)

@@ -25,7 +25,7 @@ from sphynx.protocol.channel import Channel, Section
 from sphynx.protocol.inference import InferenceClient, InferenceServer
 from sphynx.protocol.linear import ServerModel, Words
 
-LOGITS = Section("online", PROGRAM.logits.name)
+LOGITS = Section("online", PROGRAM.outputs[0].source)
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 import pytest
-from tests.program.programs import random_weights, small_program
+from tests.program.programs import random_weights, several_program, small_program
 from tests.protocol.random_programs import Case, random_case, random_public_case
 
 from sphynx.compiler.rounding import derive_weights
@@ -12,7 +12,7 @@ from sphynx.core.ring import RingConv
 from sphynx.program.convolve import Array
 from sphynx.program.cost.cost import conv_shape
 from sphynx.program.files import load_program
-from sphynx.program.ir import INPUT, Combine, Linear, Pool, Program
+from sphynx.program.ir import INPUT, Linear, Program, PublicMap
 from sphynx.protocol.linear import Words, apply_public
 from sphynx.protocol.verify.adjoint import transpose
 from sphynx.zoo.shipped import folder_of, model_names
@@ -32,7 +32,7 @@ def shares_of(
                 for image, out in zip(shares[term.source], total, strict=True):
                     out += conv(image, 1) << np.uint64(term.shift)
             shares[step.name] = total
-        elif isinstance(step, Pool | Combine):
+        elif isinstance(step, PublicMap):
             shares[step.name] = apply_public(step, shares)
     return shares
 
@@ -46,7 +46,7 @@ def holds(program: Program, weights: Mapping[str, Array], images: int = 2) -> bo
     masks = {INPUT: words(INPUT)} | {step.name: words(step.name) for step in program.activations}
     own = {step.name: words(step.name) for step in program.linears}
     committed = {step.name: step.sources[0] for step in program.activations} | {
-        program.logits.name: program.logits.name
+        name: name for name in program.output_names
     }
     chi = {name: words(tensor) for name, tensor in committed.items()}
     shares = shares_of(program, weights, masks, own)
@@ -60,6 +60,7 @@ def holds(program: Program, weights: Mapping[str, Array], images: int = 2) -> bo
 
 def test_a_program_by_hand() -> None:
     assert holds(small_program(), random_weights(small_program(), seed=1))
+    assert holds(several_program(), random_weights(several_program(), seed=1))
 
 
 @pytest.mark.parametrize("draw", [random_case, random_public_case])

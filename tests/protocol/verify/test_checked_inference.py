@@ -9,13 +9,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from tests.program.programs import random_inputs, random_weights, several_program
 from tests.protocol.parties import run_parties
 from tests.protocol.random_programs import Case, random_case, random_public_case
 
 from sphynx.compiler.rounding import derive_weights
-from sphynx.errors import InputError, SphynxError
+from sphynx.errors import FailedCheckError, InputError, SphynxError
 from sphynx.program.files import load_program
 from sphynx.program.interpret import interpret
+from sphynx.protocol import inference
 from sphynx.protocol.bundle import Bundle, load_bundle
 from sphynx.protocol.channel import HEADER_BYTES, Channel, Section, Traffic
 from sphynx.protocol.inference import InferenceClient, InferenceServer
@@ -47,6 +49,30 @@ def answers(case: Case) -> NDArray[np.int64]:
 def test_honest_clients_get_the_oracles_answers(draw: object, seed: int) -> None:
     case: Case = draw(seed, images=2)  # type: ignore[operator]
     assert np.array_equal(answers(case), interpret(case.program, case.weights, case.pixels))
+
+
+@pytest.mark.parametrize("bits", [1, 5, 12])
+def test_inputs_of_other_widths_are_checked(bits: int) -> None:
+    """Several outputs, gathered elements, as many bits of each value as the program declares and one more."""
+    program = several_program()
+    program = replace(program, input=replace(program.input, bits=bits))
+    case = Case(program, random_weights(program, seed=2), random_inputs(program, 2))
+    assert np.array_equal(answers(case), interpret(program, case.weights, case.pixels))
+
+
+def test_a_value_beyond_the_declared_width_is_refused() -> None:
+    """By a client that says its lower bits; an honest one refuses before a bundle is burned."""
+    program = several_program()
+    narrow = replace(program, input=replace(program.input, bits=4))
+    case = Case(narrow, random_weights(narrow, seed=2), random_inputs(narrow, 1) | np.uint8(16))
+    with pytest.raises(InputError, match="beyond 15"):
+        answers(case)
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        pytest.raises(FailedCheckError, match="labels or pixels"),
+    ):
+        patch.setattr(inference, "require_images", lambda *_: None)
+        answers(case)
 
 
 @pytest.mark.slow

@@ -118,7 +118,7 @@ def _expand(graph: Graph, knees: Mapping[str, int]) -> Graph:
     steps: list[Step] = []
     for step in graph.steps:
         steps += _layers(step, graph.shapes[step.name], knees[step.name]) if isinstance(step, Curve) else [step]
-    return Graph(graph.image, tuple(steps))
+    return Graph(graph.image, tuple(steps), outputs=graph.outputs)
 
 
 def _layers(step: Curve, shape: Shape, knees: int) -> Iterator[Step]:

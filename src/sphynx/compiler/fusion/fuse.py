@@ -32,7 +32,24 @@ from sphynx.compiler.fusion.window_sums import (
     summed_axis,
     summed_taps,
 )
-from sphynx.program.ir import INPUT, NOTHING, Combine, Curve, Gate, Graph, Linear, Pool, Relu, Square, Step, Truncate
+from sphynx.program.ir import (
+    INPUT,
+    NOTHING,
+    Combine,
+    Curve,
+    Gate,
+    Gather,
+    Graph,
+    Linear,
+    Output,
+    Pool,
+    PublicMap,
+    Relu,
+    Square,
+    Step,
+    Truncate,
+)
+from sphynx.program.outputs import LOGITS
 from sphynx.program.steps import Term, made_shape
 from sphynx.program.weights import ungrouped
 from sphynx.space.tally import Shape
@@ -191,7 +208,7 @@ class Fuser:
             step = self._steps.get(waiting.pop())
             if isinstance(step, Linear | Gate) or (isinstance(step, Combine) and step.factors):
                 return True
-            if isinstance(step, Pool | Combine) or (isinstance(step, Relu) and step.comparison):
+            if isinstance(step, PublicMap) or (isinstance(step, Relu) and step.comparison):
                 waiting += step.sources
         return False
 
@@ -217,8 +234,17 @@ class Fuser:
         return self.tensor(step.name)
 
     def finish(self, node: Node, name: str) -> Fused:
+        """Make the one output, a tensor of this name."""
+        return self.finish_all([self.output(node, name, Output(LOGITS, name))])
+
+    def output(self, node: Node, name: str, output: Output) -> Output:
+        """Make an output's tensor, of this name, in a step of its own."""
         self._make(node, name)
-        return Fused(Graph(self.image, tuple(self._steps.values())), self._weights, tuple(self._joints))
+        return replace(output, source=name)
+
+    def finish_all(self, outputs: Sequence[Output]) -> Fused:
+        graph = Graph(self.image, tuple(self._steps.values()), outputs=tuple(outputs))
+        return Fused(graph, self._weights, tuple(self._joints))
 
     def as_tensor(self, node: Node, name: str) -> Node:
         """The same values, read from a tensor that a step makes."""
@@ -263,6 +289,12 @@ class Fuser:
         if factors is not None:
             self._weights[step.factors_name] = np.asarray(factors, np.float64)
         return name
+
+    def gathered(self, node: Node, shape: Shape, indices: Sequence[int], name: str) -> Node:
+        """Single elements of a node, in any order: element i is number indices[i] of the node's, or zero."""
+        source = self.named(node, f"{name}.input")
+        self._add(Gather(name, source, shape, tuple(indices)))
+        return self.tensor(name)
 
     def settled(self, node: Node) -> Node:
         """The same with kernels in place of its selections."""

@@ -32,7 +32,7 @@ from sphynx.program.cost.cost import LayerCost, activation_costs, layer_costs, p
 from sphynx.program.cost.link import Link
 from sphynx.program.cost.ot_messages import BLOCK_BYTES, SEED_BLOCKS_DOWN, SEED_BLOCKS_UP, bytes_each
 from sphynx.program.extensions import SOFTSPOKEN, Extension, Extensions, every_extension
-from sphynx.program.ir import Combine, Pool, Program
+from sphynx.program.ir import Program, PublicMap
 
 OFFLINE_MESSAGES: dict[Backend, int] = {"gc": 2, "gmw": 4}  # of a layer of ReLUs
 SMALL_DEGREE_BITS = 48  # rings up to here fit polynomials of degree 4096
@@ -297,14 +297,13 @@ def _nonlinear_steps(cost: LayerCost, rates: Rates, backend: Backend, made: Exte
 
 
 def _ends(program: Program, rates: Rates, link: Link) -> LayerTime:
-    """The masked image up, the logits' share down, public maps; offline the round trips that no layer has to itself."""
-    online_bytes = sum(
-        packed_bytes(size, program.ring_bits) for size in (program.image.size, program.logits.shape.size)
-    )
+    """The masked input up, shares of outputs down, public maps; offline the round trips that no layer has to itself."""
+    sizes = [program.image.size, *(program.shapes[name].size for name in program.output_names)]
+    online_bytes = sum(packed_bytes(size, program.ring_bits) for size in sizes)
     offline_trips = 1 + 2 * any(program.activations)
-    host = 2 * rates.message_s + sum(isinstance(step, Pool | Combine) for step in program.steps) * rates.step_s
+    host = len(sizes) * rates.message_s + sum(isinstance(step, PublicMap) for step in program.steps) * rates.step_s
     return LayerTime(
-        "input and logits",
+        "input and outputs",
         offline_trips * link.round_trip_s,
         link.round_trip_s + link.transfer_s(online_bytes) + host + online_bytes * rates.byte_s,
         0.0,

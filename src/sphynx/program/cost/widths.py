@@ -12,11 +12,13 @@ from __future__ import annotations
 from dataclasses import replace
 from math import ceil, log2
 
+from sphynx.program.inputs import PIXEL_BITS
 from sphynx.program.ir import (
     INPUT,
     MAX_RING_BITS,
     Combine,
     Gate,
+    Gather,
     Graph,
     Linear,
     Pool,
@@ -28,7 +30,6 @@ from sphynx.program.ir import (
     Truncate,
 )
 
-PIXEL_BITS = 8
 HEADROOM_AND_SIGN_BITS = 3
 SUM_BITS, LINK_SUM_BITS = 1.5, -1.0
 LEAST_LOGIT_BITS = 8  # of their weights: with fewer, their rounding would be seen beside that of all maps before
@@ -36,7 +37,12 @@ LEAST_LOGIT_BITS = 8  # of their weights: with fewer, their rounding would be se
 
 def compared_tensors(graph: Graph) -> set[str]:
     """The tensors that a nonlinearity or the user reads. Of the others some are links of chains, some parts of sums."""
-    return {step.source for step in graph.activations if not isinstance(step, Gate)} | {graph.logits.name}
+    return nonlinear_sources(graph) | {*graph.output_names}
+
+
+def nonlinear_sources(graph: Graph) -> set[str]:
+    """The tensors that a nonlinearity compares, squares or truncates."""
+    return {step.source for step in graph.activations if not isinstance(step, Gate)}
 
 
 def guess_bits(graph: Graph, weight_bits: int, activation_bits: int, link_bits: int) -> dict[str, int]:
@@ -55,6 +61,8 @@ def guess_bits(graph: Graph, weight_bits: int, activation_bits: int, link_bits: 
             bare.add(step.name)
         if isinstance(step, Pool):
             bits[step.name] = bits[step.source] + _growth_bits(step)
+        elif isinstance(step, Gather):
+            bits[step.name] = bits[step.source]
         elif isinstance(step, Combine):
             # Shifted to one scale, the widest summand rules; a difference of two maps is hardly wider than either.
             bits[step.name] = max(bits[name] for name in step.sources)
@@ -76,12 +84,14 @@ def _sum_bits(graph: Graph, term: Term) -> float:
 def guess_ring(graph: Graph, bits: dict[str, int], weight_bits: int) -> int:
     """Guess a ring as wide as the widest range, one bit wider than those of signed truncations; perhaps wider than any.
 
-    Logits that would be wider than all others are made of coarser weights (quantise.py).
+    Outputs that would be wider than all others are made of coarser weights (quantise.py).
     """
-    truncated, logits = _truncated_tensors(graph), graph.logits.name
-    others = [bits[name] + (name in truncated) for name in compared_tensors(graph) - {logits}]
-    coarser = max(0, weight_bits - LEAST_LOGIT_BITS) if others and isinstance(graph.logits, Linear) else 0
-    return max(*others, bits[logits] - coarser) if others else bits[logits]
+    truncated, read = _truncated_tensors(graph), nonlinear_sources(graph)
+    others = [bits[name] + (name in truncated) for name in read]
+    coarser = max(0, weight_bits - LEAST_LOGIT_BITS) if others else 0
+    linear = {step.name for step in graph.linears}
+    outputs = [bits[name] - coarser * (name in linear) for name in graph.output_names if name not in read]
+    return max((*others, *outputs))
 
 
 def _truncated_tensors(graph: Graph) -> set[str]:
@@ -107,7 +117,7 @@ def guess_program(graph: Graph, bits: dict[str, int], weight_bits: int, ring_bit
             before = max(0, ranges[step.source] - HEADROOM_AND_SIGN_BITS - kept)
             step = replace(step, truncate_before=before, truncate_after=kept)
         steps.append(step)
-    return Program(graph.image, tuple(steps), ring, weight_bits)
+    return Program(graph.image, tuple(steps), ring, weight_bits, outputs=graph.outputs)
 
 
 def _growth_bits(step: Pool) -> float:

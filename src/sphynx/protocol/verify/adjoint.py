@@ -16,9 +16,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sphynx.program.combine import add_back
+from sphynx.program.combine import add_back, gather_back
 from sphynx.program.convolve import Array, convolve_back
-from sphynx.program.ir import INPUT, Combine, Linear, Pool, Program
+from sphynx.program.ir import INPUT, Combine, Gather, Linear, Pool, Program
 from sphynx.protocol.linear import Words
 
 
@@ -26,15 +26,16 @@ from sphynx.protocol.linear import Words
 class Factors:
     """Secret factors that belong together: on committed shares, on drawn masks, and on the server's shares."""
 
-    shares: Mapping[str, Words]  # chi, by the activation that reads the share, and by the logits' name
+    shares: Mapping[str, Words]  # chi, by the activation that reads the share, and by the tensor of each output
     masks: Mapping[str, Words]  # M^T chi
     maps: Mapping[str, Words]  # what a linear map's own share is to be multiplied by
 
 
 def transpose(program: Program, weights: Mapping[str, Array], chi: Mapping[str, Words]) -> Factors:
-    """`chi` has (images, channels, height, width) for every activation, of what it reads, and for the logits."""
+    """`chi` has (images, channels, height, width) for every activation, of what it reads, and for the outputs."""
     totals = _Totals(program, len(next(iter(chi.values()))))
-    totals.add(program.logits.name, chi[program.logits.name])
+    for name in program.output_names:
+        totals.add(name, chi[name])
     masks: dict[str, Words] = {}
     maps: dict[str, Words] = {}
     for step in reversed(program.steps):
@@ -50,6 +51,8 @@ def transpose(program: Program, weights: Mapping[str, Array], chi: Mapping[str, 
                 totals.add(name, part)
         elif isinstance(step, Pool):
             totals.add(step.source, pool_back(step, total, tuple(program.shapes[step.source])[1:]))
+        elif isinstance(step, Gather):
+            totals.add(step.source, gather_back(step, total, program.shapes[step.source]))
         else:
             masks[step.name] = total
             totals.add(step.sources[0], chi[step.name])

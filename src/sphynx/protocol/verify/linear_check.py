@@ -35,7 +35,7 @@ def draw_factors(
 ) -> list[Factors]:
     """Secret factors for every functional; images have their own, or errors in two of them could cancel."""
     shapes = {step.name: program.shapes[step.sources[0]] for step in program.activations}
-    shapes[program.logits.name] = program.logits.shape
+    shapes.update({name: program.shapes[name] for name in program.output_names})
     functionals = []
     for _ in range(plan.functionals):
         chi = {name: np.empty((images, *shape), np.uint64) for name, shape in shapes.items()}
@@ -92,7 +92,7 @@ def group_factors(program: Program, factors: Factors, name: str) -> list[Words]:
     """The factors on the numbers of one committed group, in their order."""
     if name == INPUT:
         return [_negative(factors.masks[INPUT])]
-    if name == program.logits.name:
+    if name in program.output_names:
         return [factors.shares[name].reshape(-1)]
     return [factors.shares[name].reshape(-1), _negative(factors.masks[name])]
 

@@ -5,10 +5,10 @@
                server -> client    products with secret factors (linear_check.py, pixels.py)
                client -> server    a hash of sums                          the verdict: a bundle, or a strike
                server -> client    late tweaks and tables (garbled_layer.py)
-    online     client -> server    x - r, and nine bits a pixel
+    online     client -> server    x - r, and its bits (nine for a pixel)
                ...                 as without this mode, signed truncations by circuits too
                client -> server    a hash over all output labels and the pixels' sums
-               server -> client    its share of the logits, after it compared
+               server -> client    its shares of the outputs, after it compared
 
 In garbled circuits the labels of the client's bits authenticate them; what is added is that these bits are those of
 honest shares. docs/security/malicious-client.md has the argument and what remains.
@@ -172,7 +172,7 @@ def committed_numbers(
     numbers = {INPUT: [masks[INPUT].reshape(-1)]}
     for step in program.activations:
         numbers[step.name] = [shares[step.name].reshape(-1), masks[step.name].reshape(-1)]
-    return {**numbers, program.logits.name: [shares[program.logits.name].reshape(-1)]}
+    return {**numbers, **{name: [shares[name].reshape(-1)] for name in program.output_names}}
 
 
 @dataclass(frozen=True)
@@ -191,7 +191,7 @@ class CheckedClient:
         bundle_id: bytes,
         images: int,
     ) -> dict[str, Arrays]:
-        """`shares` are of what enters each activation and of the logits, modulo 2^K; `masks` of pixels and
+        """`shares` are of what enters each activation and of the outputs, modulo 2^K; `masks` of pixels and
         activations."""
         program, plan = self.program, self.plan
         groups, pixels = commitments(program, plan, images), PixelCheck.planned(program, plan, images)
@@ -262,7 +262,7 @@ class OnlineServer(_Online):
         return garbled_layer.serve(channel, self._layers[name], self._parts[name], x, self._hash.add)
 
     def judge(self, channel: Channel) -> None:
-        """Raise FailedCheckError, before anything of the logits leaves, where the client did not evaluate honestly."""
+        """Raise FailedCheckError, before anything of the outputs leaves, where the client did not evaluate honestly."""
         told = channel.receive(HASH_BYTES)
         with self._judging():
             if not compare_digest(told, self._digest()):

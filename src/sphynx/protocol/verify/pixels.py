@@ -1,13 +1,14 @@
-"""The proof that a masked picture is one of 8-bit values: committed random bits offline, nine bits a pixel online.
+"""The proof that a masked input is one of the program's integers: committed random bits offline, as many bits online as
+a value has and one more: nine for an 8-bit pixel.
 
 The client's message m = x - r mod 2^k is x - r + 2^k c, where c says whether it wrapped around. Offline OTs commit the
 client to random bits b, and give both parties shares of each bit's product with secret factors phi; online the client
 says d = (bits of x, c) xor b, so that each bit is d + (1 - 2 d) b. Then
 
-    sum over pixels of phi (sum of 2^i x_i + 2^k c - r - m) = 0  modulo 2^K
+    sum over values of phi (sum of 2^i x_i + 2^k c - r - m) = 0  modulo 2^K
 
 is a sum of known numbers and shares; the client's part of it goes into the hash that it sends at the end. A value
-outside 0 .. 255 has no such bits. Without this, a client that sends 2^(w-1) in one pixel reads parities of weights.
+of more bits has no such bits. Without this, a client that sends 2^(w-1) in one pixel reads parities of weights.
 """
 
 from __future__ import annotations
@@ -29,36 +30,40 @@ from sphynx.protocol.verify import products
 from sphynx.protocol.verify.plan import CheckPlan
 from sphynx.protocol.wires import Words
 
-VALUE_BITS = 8
-_BITS = VALUE_BITS + 1  # and whether the masked value wrapped around
 _WORD_BYTES = 8
 
 
 @dataclass(frozen=True)
 class PixelCheck:
-    """Public. `count` pixels of all images."""
+    """Public. `count` values of all images, of `value_bits` each."""
 
     count: int
+    value_bits: int
     ring_bits: int  # k
     plan: CheckPlan
 
     @classmethod
     def planned(cls, program: Program, plan: CheckPlan, images: int) -> PixelCheck:
-        return cls(images * program.image.size, program.ring_bits, plan)
+        return cls(images * program.image.size, program.input.bits, program.ring_bits, plan)
+
+    @property
+    def bits(self) -> int:
+        """Bits of each value, and whether the masked value wrapped around."""
+        return self.value_bits + 1
 
     @property
     def weights(self) -> tuple[int, ...]:
         """Each bit stands for 2 to the power of this."""
-        return (*range(VALUE_BITS), self.ring_bits)
+        return (*range(self.value_bits), self.ring_bits)
 
     @property
     def planes_bytes(self) -> int:
         """Bytes of the online message: planes of whole words."""
-        return _BITS * plane_words(self.count) * _WORD_BYTES
+        return self.bits * plane_words(self.count) * _WORD_BYTES
 
     @property
     def ots(self) -> int:
-        return _BITS * self.count
+        return self.bits * self.count
 
     def request_bytes(self, made: Extensions) -> int:
         return BLOCK_BYTES * blocks_down(self.ots, random_choices=True, made=made)
@@ -76,7 +81,7 @@ class PixelCheck:
         """Offline, `factors` (functionals, pixels): `shares` of their products with the bits, (t, bits, pixels)."""
         request = np.frombuffer(channel.receive(self.request_bytes(ots.made)), np.uint64).reshape(-1, 2)
         labels = ots.down.correlated(request, self.ots, random_choices=True)
-        shares = np.empty((self.plan.functionals, _BITS, self.count), np.uint64)
+        shares = np.empty((self.plan.functionals, self.bits, self.count), np.uint64)
         tweaks, all_pads = products.sender_pads(ots, labels, self.plan.functionals)
         message = bytearray(tweaks)
         for own, factor, pads in zip(shares, factors, all_pads, strict=True):
@@ -95,8 +100,8 @@ class PixelCheck:
 
     def client(self, channel: Channel, choices: Words, labels: Words) -> Arrays:
         message = memoryview(channel.receive(self.products_bytes))
-        shares = np.empty((self.plan.functionals, _BITS, self.count), np.uint64)
-        bits = bit_values(choices)[: _BITS * self.count].reshape(_BITS, self.count)
+        shares = np.empty((self.plan.functionals, self.bits, self.count), np.uint64)
+        bits = bit_values(choices)[: self.bits * self.count].reshape(self.bits, self.count)
         planes = np.stack([slice_bits(row, 1)[0] for row in bits])
         at = products.tweaks_bytes(self.plan.functionals)
         all_pads = products.receiver_pads(labels, message[:at], self.plan.functionals)
@@ -110,14 +115,14 @@ class PixelCheck:
     def say(self, material: Arrays, pixels: Words, mask: Words) -> tuple[bytes, list[int]]:
         """Online, the client: (its message, its part of each sum), without its mask's part."""
         wrapped = (pixels < mask).astype(np.uint64)
-        true = np.concatenate([slice_bits(pixels, VALUE_BITS), slice_bits(wrapped, 1)])
+        true = np.concatenate([slice_bits(pixels, self.value_bits), slice_bits(wrapped, 1)])
         bits: Words = material["bits"]
         said = true ^ bits
         return said.tobytes(), list(self._sums(material["shares"], said))
 
     def hear(self, material: Arrays, message: bytearray, masked: Words) -> list[int]:
         """Online, the server: its part of each sum, without the mask's."""
-        said = np.frombuffer(message, np.uint64).reshape(_BITS, -1)
+        said = np.frombuffer(message, np.uint64).reshape(self.bits, -1)
         bits = bit_values(said)[:, : self.count]
         known = np.uint64(0) - masked
         for bit, weight in enumerate(self.weights):
@@ -133,7 +138,7 @@ class PixelCheck:
             yield sum(int(row) << weight for row, weight in zip(rows, self.weights, strict=True))
 
     def _by_bit(self, blocks: Words) -> Words:
-        return blocks.reshape(_BITS, self.count, 2)
+        return blocks.reshape(self.bits, self.count, 2)
 
 
 def draw_pixel_factors(check: PixelCheck, prg: Prg) -> Words:

@@ -45,12 +45,13 @@ class CheckPlan(Record):
 
 def commitments(program: Program, plan: CheckPlan, images: int) -> dict[str, Wires]:
     """The client's numbers that OTs commit to: its share of what enters each activation and its mask of what leaves it,
-    its mask of the pixels, its share of the logits."""
+    its mask of the input, its share of each output."""
     k, wide = program.ring_bits, plan.ring_bits
     made = {INPUT: Wires(images * program.image.size, (k,))}
     for step in program.activations:
         made[step.name] = Wires(images * program.shapes[step.name].size, (wide, k))
-    made[program.logits.name] = Wires(images * program.logits.shape.size, (wide,))
+    for name in program.output_names:
+        made[name] = Wires(images * program.shapes[name].size, (wide,))
     return made
 
 

@@ -14,7 +14,7 @@ from sphynx.compiler.frontend.operators.finals import without_final
 from sphynx.compiler.frontend.operators.operation import NONLINEAR, Call, Operation
 from sphynx.compiler.frontend.operators.recognise import recognised
 from sphynx.program.convolve import Array
-from sphynx.program.ir import Final
+from sphynx.program.outputs import Final
 from sphynx.space.tally import Shape
 
 LOGITS = "logits"

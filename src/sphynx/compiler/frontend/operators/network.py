@@ -23,6 +23,7 @@ from sphynx.compiler.frontend.operators.walker import Walker, Ways
 from sphynx.compiler.fusion.fuse import Fused, Fuser
 from sphynx.errors import InputError
 from sphynx.program.convolve import Array
+from sphynx.program.outputs import Output
 
 EXACT: Ways = {
     **layers.WAYS,
@@ -67,7 +68,9 @@ class OperatorNetwork:
             )
         _require_classes(graph, walker.values.get(graph.final_source, found))
         part = graph.operations[-1].part if graph.operations else "part.0"
-        return fuser.finish(found.settled(fuser, LOGITS).node, f"{part}.{LOGITS}")
+        name = f"{part}.{LOGITS}"
+        output = fuser.output(found.settled(fuser, LOGITS).node, name, Output(LOGITS, name, final=graph.final))
+        return fuser.finish_all([output])
 
 
 def find_faults(graph: OperatorGraph, *, approximate: bool = False) -> list[InputError]:
