@@ -58,8 +58,10 @@ if TYPE_CHECKING:
     from sphynx.network.trained import TrainedNetwork
     from sphynx.program.cost.deployment import Deployment
     from sphynx.program.cost.estimate import Estimate
+    from sphynx.program.inputs import Input
     from sphynx.program.ir import Program
     from sphynx.program.judgement import Judgement
+    from sphynx.program.outputs import Output
     from sphynx.reduce.results import ReduceResult
     from sphynx.reduce.settings import ReduceSettings
     from sphynx.run.update import Update
@@ -94,6 +96,7 @@ __all__ = [
     "Estimate",
     "Genotype",
     "HandshakeError",
+    "Input",
     "InputError",
     "Inspection",
     "InterruptedWorkError",
@@ -101,6 +104,7 @@ __all__ = [
     "LatencyPlan",
     "Limits",
     "MissingPartError",
+    "Output",
     "PeerGaveUpError",
     "PlacementResult",
     "PlanList",
@@ -166,6 +170,8 @@ _DEFINED_IN = {
     "Precision": "sphynx.compiler.precision",
     "Prediction": "sphynx.service.prediction",
     "Program": "sphynx.program.ir",
+    "Input": "sphynx.program.inputs",
+    "Output": "sphynx.program.outputs",
     "Recipe": "sphynx.train.recipe",
     "ReduceResult": "sphynx.reduce.results",
     "ReduceSettings": "sphynx.reduce.settings",

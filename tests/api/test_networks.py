@@ -148,7 +148,8 @@ def test_classes_in_another_order_are_counted_right_and_others_refused(
     named = replace(network, class_names=words)
     with pytest.raises(sphynx.InputError, match="class 8 is 'eleven' here and 'eight' in the network"):
         sphynx.evaluate_network(named, replace(data, test=other))
-    program = replace(compiled.program, class_names=words)
+    [logits] = compiled.program.outputs
+    program = replace(compiled.program, outputs=(replace(logits, class_names=words),))
     with pytest.raises(sphynx.InputError, match="which does not know 'eleven'"):
         replace(compiled, program=program).check(other)
     with pytest.raises(sphynx.InputError, match="which does not know 'eleven'"):

@@ -195,7 +195,7 @@ def test_an_onnx_network_is_shown_what_it_was_calibrated_on(
     model = str(write(make.model(make.dense(hidden, 32, 2)), tmp_path / "mine.onnx"))
     made = sphynx("compile", model, "-o", "compiled", "--calibrate", "photos", "--image-size", "4", stream)
     assert made.code == 0, made.err
-    assert load_program(Path("compiled")).picture_part == part
+    assert load_program(Path("compiled")).input.picture_part == part
 
 
 @pytest.mark.parametrize(

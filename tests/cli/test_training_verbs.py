@@ -254,7 +254,7 @@ def test_later_commands_find_the_data_again(stream: tuple[str, ...], sphynx: Sph
     evaluated = sphynx("eval", "../run", "--device", "cpu", "--json")
     assert evaluated.code == 0 and json.loads(evaluated.out)["images"] == 12, evaluated.err
     assert sphynx("compile", "../run", "-o", "compiled", "--weight-bits", "8").code == 0
-    assert load_program(Path("compiled")).picture_part == (7 / 8 if stream else 1)  # what clients are to show
+    assert load_program(Path("compiled")).input.picture_part == (7 / 8 if stream else 1)  # what clients are to show
     checked = sphynx("check", "compiled", "--images", "5", "--json")
     assert checked.code == 0 and json.loads(checked.out)["images"] == 5, checked.err
     if stream:

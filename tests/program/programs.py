@@ -115,7 +115,7 @@ def several_program(**changes: int) -> Program:
     )
     source = Input("numbers", 12, (-1.0, 0.0), (1.0, 8.0), (2, 15), "signal")
     values = {"ring_bits": 40, "weight_bits": 8, **changes}
-    return Program(Shape(2, 3, 5), steps, input=source, name="several", made_from="test", outputs=outputs, **values)  # type: ignore[arg-type]
+    return Program(Shape(2, 3, 5), steps, input=source, name="several", made_from="test", outputs=outputs, **values)
 
 
 def random_inputs(program: Program, count: int, seed: int = 0) -> Array:

@@ -93,4 +93,4 @@ def _program() -> Program:
         Relu("relu", "first", 12),
         Linear("logits", (Term("relu", 32, 32),), Shape(4, 1, 1), 0, 30),
     )
-    return Program(Shape(3, 32, 32), steps, ring_bits=30, weight_bits=8, class_names=tuple("abcd"), name="wide")
+    return Program(Shape(3, 32, 32), steps, ring_bits=30, weight_bits=8, name="wide")

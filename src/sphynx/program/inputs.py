@@ -1,4 +1,4 @@
-"""What a client feeds a program: integers of a few bits, each of which stands for a real number. Public.
+"""The input of a program, as a client feeds it: integers of a few bits, each of which stands for a real number. Public.
 
 An input is a picture, 8-bit pixels that stand for 0 .. 1, or numbers of a range that calibration found: integer n of
 `bits` bits stands for low + n (high - low) / (2^bits - 1). A client clips to the range and rounds to the nearest.
@@ -28,7 +28,7 @@ MAX_AXES = 8
 
 @dataclass(frozen=True)
 class Input:
-    """How a client's array becomes the integers that a program reads.
+    """The way from a client's array to the integers that a program reads.
 
     >>> sound = sphynx.Input("numbers", bits=12, low=(-1.0,), high=(1.0,), dims=(1, 16000))
     >>> sound.largest, sound.accepts_files
@@ -67,7 +67,7 @@ class Input:
 
     @cached_property
     def units(self) -> NDArray[np.float64]:
-        """What a step of one stands for; one number, or one for each channel."""
+        """The difference that a step of one stands for; one number, or one for each channel."""
         units: NDArray[np.float64] = (np.array(self.high) - np.array(self.low)) / self.largest
         return units
 

@@ -1,4 +1,4 @@
-"""What a program answers: named arrays. Public.
+"""The outputs of a program: named arrays. Public.
 
 An output is a tensor of the program, whose step has its scale and range. The client gets its integers, x 2^scale of
 real numbers x, lays them out as the network does, and applies the function that the network had at its end.

@@ -111,7 +111,7 @@ def _check_format(found: Any, where: str) -> None:
     is_number = version.isdecimal() and len(version) < 10
     if name == FORMAT_NAME and is_number and int(version) > FORMAT_VERSION:
         raise InputError(
-            f"it is of format version {version}; this installation reads {FORMAT_VERSION}",
+            f"it is of format version {version}; this installation reads up to {FORMAT_VERSION}",
             where=where,
             remedy="Install a newer sphynx, or compile the network again with this one.",
         )

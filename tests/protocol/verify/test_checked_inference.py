@@ -61,7 +61,7 @@ def test_inputs_of_other_widths_are_checked(bits: int) -> None:
 
 
 def test_a_value_beyond_the_declared_width_is_refused() -> None:
-    """By a client that says its lower bits; an honest one refuses before a bundle is burned."""
+    """The client says the lower bits; an honest one refuses before a bundle is burned."""
     program = several_program()
     narrow = replace(program, input=replace(program.input, bits=4))
     case = Case(narrow, random_weights(narrow, seed=2), random_inputs(narrow, 1) | np.uint8(16))
