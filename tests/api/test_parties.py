@@ -39,7 +39,7 @@ def test_a_picture_is_asked_about_in_every_form(
         answers = [client.infer(form) for form in forms]
         assert client.ready == 0
         with pytest.raises(sphynx.InputError, match=r"float64 of shape \(4, 4\)") as refused:
-            client.infer(np.zeros((4, 4)))  # type: ignore[arg-type]
+            client.infer(np.zeros((4, 4)))
         assert "uint8 images of shape (1, 4, 4)" in refused.value.remedy
     for answer in answers:
         assert np.array_equal(answer.logits, logits)

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner, Result
 
+import sphynx
 from sphynx.cli.main import app
-from sphynx.errors import PeerGaveUpError
+from sphynx.errors import InputError, PeerGaveUpError
+from sphynx.program.files import save_program
+from sphynx.program.inputs import Input
+from sphynx.program.interpret import interpret
+from sphynx.program.ir import Output
+from sphynx.program.weights import save_weights
 from tests.service.scene import Scene
 
 
@@ -41,6 +49,55 @@ def test_the_table_has_what_was_answered_before_a_failure(scene: Scene) -> None:
     done = run(scene, *[scene.picture] * 9, "--backend", "gmw", "--top", "1")
     assert isinstance(done.exception, PeerGaveUpError)
     assert done.stdout.count(f"│ {scene.expected[0]} ") == 8
+    assert scene.server.stop() == 0
+
+
+def test_a_program_without_classes_answers_with_arrays(scene: Scene, tmp_path: Path) -> None:
+    """A map and a vector, neither of which has labels: a table of them, all numbers as arrays, and as JSON."""
+    outputs = (Output("heat", "first"), Output("vector", "logits", final="sigmoid"))
+    program = replace(scene.program, outputs=outputs)
+    save_program(scene.compiled, program)
+    save_weights(scene.compiled, program, scene.weights)
+    scene.server.start()
+    done = run(scene, scene.picture, "--backend", "gmw", "--unsure-below", "0.5", "--arrays", tmp_path / "answers.npz")
+    assert done.exit_code == 0, done.output
+    assert "heat" in done.stdout and "2 x 4 x 4" in done.stdout and "label" not in done.stdout
+    (seen,) = json.loads(scene.infer(scene.picture, "--backend", "gc", "--unsure-below", "0.5").stdout)["predictions"]
+    assert "labels" not in seen and "sure" not in seen
+    kept = np.load(tmp_path / "answers.npz")
+    oracle = program.answers(program.real_numbers(interpret(program, scene.weights, scene.pixels[None])))
+    assert kept["images"].tolist() == [str(scene.picture)]
+    for name, expected in oracle.items():
+        assert np.array_equal(kept[f"output/{name}"], expected)
+        assert np.array_equal(np.array(seen["outputs"][name]), expected[0])
+    assert scene.server.stop() == 0
+
+
+def test_numbers_are_clipped_to_the_programs_range(scene: Scene, tmp_path: Path) -> None:
+    """A signal of 16 samples instead of a picture, as a file and as an array, becomes integers of 8 bits."""
+    program = replace(scene.program, input=Input("numbers", 8, (-1.0,), (1.0,), (16,), "signal"))
+    save_program(scene.compiled, program)
+    save_weights(scene.compiled, program, scene.weights)
+    scene.server.start()
+    signal = np.linspace(-1.5, 1.5, 16)
+    np.save(tmp_path / "signal.npy", signal)
+    read = np.rint((np.clip(signal, -1, 1) + 1) * 127.5).astype(np.uint8).reshape(1, 1, 4, 4)
+    oracle = interpret(program, scene.weights, read)
+    done = scene.infer(tmp_path / "signal.npy", "--backend", "gc")
+    assert done.returncode == 0, done.stdout + done.stderr
+    (seen,) = json.loads(done.stdout)["predictions"]
+    assert np.array_equal(seen["outputs"]["logits"], program.real_numbers(oracle)[0])
+    server, keys = f"127.0.0.1:{scene.server.port}", scene.authority / "alice"
+    with sphynx.Client(server, keys=keys, state=scene.client_state) as client:
+        assert np.array_equal(client.infer(signal, backend="gmw").integer_logits, oracle[0])
+        with pytest.raises(InputError, match="not finite"):
+            client.infer(np.full(16, np.nan))
+        with pytest.raises(InputError, match=r"shape \(4, 4\)"):
+            client.infer(np.zeros((4, 4)))
+    (tmp_path / "bad.npy").write_bytes(b"\x93NUMPY\x01\x00\xff\xff")
+    refused = scene.infer(scene.picture, tmp_path / "bad.npy", tmp_path / "none.npy")
+    assert refused.returncode == 1
+    assert [row["error"][:29] for row in json.loads(refused.stdout)["failed"]] == ["it cannot be read as an array"] * 3
     assert scene.server.stop() == 0
 
 

@@ -16,9 +16,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-import numpy as np
 from numpy.typing import NDArray
 
 from sphynx.api.many import Numbered, ask_many, require_concurrency
@@ -93,11 +92,10 @@ class Client:
         """A client like this one that prepares bundles and gives way to this one's calls."""
         return Client(self._servers, **vars(replace(self._settings, ahead=0, observer=GivesWay(self._urgent))))
 
-    def infer(
-        self, image: str | Path | NDArray[np.uint8] | Image, *, backend: BackendChoice | None = None
-    ) -> Prediction:
-        """Classify a picture, which the server never sees: a file, a PIL image, or a uint8 array [channels, height,
-        width] (`image_shape`). Files and PIL images are resized. Makes a bundle first if none is ready.
+    def infer(self, image: str | Path | NDArray[Any] | Image, *, backend: BackendChoice | None = None) -> Prediction:
+        """Ask about a picture, which the server never sees: a file, a PIL image, or a uint8 array [channels, height,
+        width] (`image_shape`). Files and PIL images are resized. A program of numbers takes an array of them or a .npy
+        file, clipped to its range (`program.input`). Makes a bundle first if none is ready.
 
         `backend` insists on a bundle for gc or for gmw; auto takes what is ready. Unless given it is the client's.
         """
@@ -106,7 +104,7 @@ class Client:
 
     def infer_many(
         self,
-        images: Iterable[str | Path | NDArray[np.uint8] | Image],
+        images: Iterable[str | Path | NDArray[Any] | Image],
         *,
         concurrency: int = 1,
         backend: BackendChoice | None = None,
@@ -123,7 +121,7 @@ class Client:
         clients = [self, *(Client(self._servers, **vars(alone)) for _ in range(concurrency - 1))]
         return ask_many(clients, images, None if backend is None else self._choice(backend), progress)
 
-    def pixels(self, image: str | Path | NDArray[np.uint8] | Image) -> NDArray[np.uint8]:
+    def pixels(self, image: str | Path | NDArray[Any] | Image) -> NDArray[Any]:
         """The picture as the program reads it: what `infer` asks about."""
         return pixels_of(image, self.program)
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 import typer
 
 from sphynx.cli.output import count, print_json, print_table, short
@@ -24,6 +25,12 @@ class Answers:
     found: list[tuple[Path, Prediction]] = field(default_factory=list)  # of the first readable ones
     bundles_ready: int | None = None  # None: not known, since it did not come to the end
 
+    def save(self, file: Path) -> None:
+        """Write every output of the answered images as an array, one row for each image, and their paths."""
+        first = self.found[0][1].outputs if self.found else {}
+        rows = {f"output/{name}": np.stack([seen.outputs[name] for _, seen in self.found]) for name in first}
+        np.savez(file, images=np.array([str(path) for path, _ in self.found]), **rows)  # type: ignore[arg-type]
+
     def print(self, top: int, *, unsure_below: float, as_json: bool, why_not_all: SphynxError) -> None:
         """`why_not_all` is the reason for readable ones without an answer."""
         unanswered = self.readable[len(self.found) :]
@@ -35,7 +42,7 @@ class Answers:
                         {
                             "image": str(path),
                             **seen.to_json(top),
-                            **({"sure": seen.is_sure(unsure_below)} if unsure_below else {}),
+                            **({"sure": seen.is_sure(unsure_below)} if unsure_below and seen.has_classes else {}),
                         }
                         for path, seen in self.found
                     ],
@@ -70,15 +77,32 @@ def _shown(seen: Prediction, top: int, unsure_below: float) -> list[tuple[str, f
 def _print_tables(found: list[tuple[Path, Prediction]], top: int, unsure_below: float) -> None:
     if not found:
         return
-    print_table(
-        "What the images show",
-        ["image", "label", ">probability"],
-        (
-            [str(path) if rank == 0 else "", label, f"{probability:.2%}"]
-            for path, seen in found
-            for rank, (label, probability) in enumerate(_shown(seen, top, unsure_below))
-        ),
-    )
+    if found[0][1].has_classes:
+        print_table(
+            "What the images show",
+            ["image", "label", ">probability"],
+            (
+                [str(path) if rank == 0 else "", label, f"{probability:.2%}"]
+                for path, seen in found
+                for rank, (label, probability) in enumerate(_shown(seen, top, unsure_below))
+            ),
+        )
+    else:
+        print_table(
+            "Outputs",
+            ["image", "output", "shape", ">lowest", ">mean", ">highest"],
+            (
+                [
+                    "" if row else str(path),
+                    name,
+                    " x ".join(map(str, array.shape)),
+                    *(f"{number:.4g}" for number in (array.min(), array.mean(), array.max())),
+                ]
+                for path, seen in found
+                for row, (name, array) in enumerate(seen.outputs.items())
+            ),
+            note="--arrays FILE.npz writes all of their numbers.",
+        )
     print_table(
         "Cost",
         ["image", "ReLU", ">offline s", ">offline bytes", ">online s", ">online bytes", ">rounds"],

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from sphynx.api.asking import Client
     from sphynx.service.prediction import Prediction
 
-    Picture = tuple[Path, NDArray[np.uint8]]
+    Picture = tuple[Path, NDArray[np.uint8] | Path]  # what is asked about: pixels, or a file of numbers
 
 
 class Asking:

@@ -17,6 +17,7 @@ import typer
 from sphynx.cli.answers import Answers
 from sphynx.cli.options import Json
 from sphynx.cli.output import count, print_json, print_table
+from sphynx.cli.output_files import array_file
 from sphynx.cli.record_flags import with_record_flags
 from sphynx.cli.wording import warner, write_flags
 from sphynx.data.image_files import READ, describe_formats, find_images
@@ -63,6 +64,15 @@ def infer(
             "many answers that leaves.",
         ),
     ] = 0.0,
+    arrays: Annotated[
+        Path | None,
+        typer.Option(
+            "--arrays",
+            metavar="FILE.npz",
+            help="Write all outputs of the answers as numpy arrays, one row for each image.",
+            callback=array_file,
+        ),
+    ] = None,
     as_json: Json = False,
     *,
     settings: ClientSettings,
@@ -112,6 +122,8 @@ def infer(
                 printing.callback(
                     lambda: answers.print(top, unsure_below=unsure_below, as_json=as_json, why_not_all=failure)
                 )
+                if arrays is not None:
+                    printing.callback(answers.save, arrays)
                 pictures = _read(client, files, answers)
                 with Asking(client, pictures, prepare) as asking:
                     for answer in asking.answers():
@@ -136,7 +148,9 @@ def _read(client: Client, files: list[Path], answers: Answers) -> list[Picture]:
     pictures: list[Picture] = []
     for path in files:
         try:
-            pictures.append((path, client.pixels(path)))
+            pixels = client.pixels(path)
+            # A file of numbers is read again when it is asked about: integers would be taken for numbers of its range.
+            pictures.append((path, pixels if client.program.input.accepts_files else path))
         except InputError as error:
             answers.unreadable[path] = error
     answers.readable = [path for path, _ in pictures]

@@ -28,6 +28,13 @@ def out_file(path: Path | None) -> Path | None:
     return None if path is None else _writable(path, "-o")
 
 
+def array_file(path: Path | None) -> Path | None:
+    """The callback of an --arrays."""
+    if path is not None and path.suffix != ".npz":
+        raise InputError("its name does not end in .npz", where=str(path), remedy="Name a file such as answers.npz.")
+    return None if path is None else _writable(path, "--arrays")
+
+
 def out_folder(path: Path) -> Path:
     """The callback of an --out that is a folder. It is not made yet: what goes wrong before would leave it empty."""
     nearest = next(place for place in (path, *path.absolute().parents) if place.exists())

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from math import isfinite, prod
+from math import prod
 from typing import Any, Literal
 
 import numpy as np
@@ -114,16 +114,3 @@ class Input:
 
 
 PICTURE = Input()
-
-
-def calibrated(numbers: Array, image: Shape, *, bits: int, name: str = "") -> Input:
-    """An input whose range is that of calibration numbers [n, *dims]; `isfinite` throughout."""
-    lowest, highest = float(numbers.min()), float(numbers.max())
-    if not (isfinite(lowest) and isfinite(highest)):
-        raise InputError(
-            "they contain values that are not finite numbers", where="calibration data", remedy="Fix them."
-        )
-    if lowest == highest:
-        highest = lowest + (abs(lowest) or 1.0)  # a constant: any range will do
-    dims = tuple(int(length) for length in numbers.shape[1:])
-    return Input("numbers", bits, (lowest,), (highest,), () if dims == tuple(image) else dims, name)

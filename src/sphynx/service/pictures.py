@@ -1,4 +1,5 @@
-"""An image as the pixels that a program reads: uint8 [channels, height, width]. Files and PIL images need Pillow."""
+"""What a client asks about, as the integers that a program reads, [channels, height, width]: a picture's pixels, or
+numbers of a declared range. Picture files and PIL images need Pillow."""
 
 from __future__ import annotations
 
@@ -17,14 +18,33 @@ if TYPE_CHECKING:
 MODES = {1: "L", 3: "RGB"}
 
 
-def pixels_of(image: str | Path | NDArray[np.uint8] | Image, program: Program) -> NDArray[np.uint8]:
-    """A file's path, a PIL image, or an array: uint8 of the program's shape, with the channels first or last, or of
-    two dimensions where the program reads grey images."""
+def pixels_of(image: str | Path | NDArray[Any] | Image, program: Program) -> NDArray[Any]:
+    """Read a file's path, a PIL image, or an array: uint8 of the program's shape, with the channels first or last, or
+    of two dimensions where the program reads grey images. A program of numbers takes an array of them or a .npy file,
+    and they are clipped to its range."""
+    if not program.input.accepts_files:
+        return _numbers_of(image, program)
     if isinstance(image, str | Path):
         return read_picture(Path(image), program)
     if not isinstance(image, np.ndarray) and hasattr(image, "convert"):
         return _resize(image, program, "image")
     return _pixels_of_array(np.asarray(image), program)
+
+
+def _numbers_of(given: str | Path | NDArray[Any] | Image, program: Program) -> NDArray[Any]:
+    if not isinstance(given, str | Path):
+        return program.input.quantise(given, program.image, where=program.name or "program")
+    try:
+        numbers = np.load(given, mmap_mode="r", allow_pickle=False)  # mapped: a large file costs nothing yet
+        if not isinstance(numbers, np.ndarray):
+            raise ValueError("it holds several arrays")
+    except (OSError, ValueError, EOFError) as error:
+        raise InputError(
+            f"it cannot be read as an array: {error}",
+            where=str(given),
+            remedy=f"Give a .npy file of numbers of shape {program.input.given_dims(program.image)}.",
+        ) from None
+    return program.input.quantise(numbers, program.image, where=str(given))
 
 
 def read_picture(path: Path, program: Program) -> NDArray[np.uint8]:

@@ -38,7 +38,6 @@ from sphynx.program.ir import (
     Combine,
     Curve,
     Gate,
-    Gather,
     Graph,
     Linear,
     Output,
@@ -289,12 +288,6 @@ class Fuser:
         if factors is not None:
             self._weights[step.factors_name] = np.asarray(factors, np.float64)
         return name
-
-    def gathered(self, node: Node, shape: Shape, indices: Sequence[int], name: str) -> Node:
-        """Single elements of a node, in any order: element i is number indices[i] of the node's, or zero."""
-        source = self.named(node, f"{name}.input")
-        self._add(Gather(name, source, shape, tuple(indices)))
-        return self.tensor(name)
 
     def settled(self, node: Node) -> Node:
         """The same with kernels in place of its selections."""
