@@ -77,7 +77,7 @@ def measure_softspoken(k: int) -> Measured:
 
 
 def measure_silent(shape: silent.Shape, *, checked: bool) -> Measured:
-    """Chosen choices, the dearer kind."""
+    """Run it with choices that are given, the more expensive kind."""
     prg = Prg()
     delta, session = garbling.random_delta(prg), random_bytes(prg, BLOCK_BYTES)
     few_received, few_sent = connected(PARAMETERS[0], checked=True, delta=delta)

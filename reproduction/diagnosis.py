@@ -185,7 +185,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("stage", choices=STAGES)
     parser.add_argument("data", help="packed X-rays, or a folder with `--groups`")
     parser.add_argument("-o", "--out", type=Path, required=True)
-    parser.add_argument("--minutes", type=float, default=60.0, help="no training begins after so many")
+    parser.add_argument("--minutes", type=float, default=60.0, help="no training begins after this many")
     parser.add_argument("--groups", help="the rule that tells patients, for a folder")
     parser.add_argument("--image-size", type=int)
     parser.add_argument(

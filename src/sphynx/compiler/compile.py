@@ -112,7 +112,7 @@ def compile_walk(
 
 
 def named_outputs(graph: Graph, class_names: tuple[str, ...]) -> Graph:
-    """The graph whose first output of so many numbers is scores of these classes; refused where its one output, a
+    """The graph whose first output with that many numbers is scores of these classes; refused where its one output, a
     vector, has another length."""
     if not class_names:
         return graph

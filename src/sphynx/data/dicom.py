@@ -169,7 +169,7 @@ def _jpeg_values(
         at += 8 + size
     frame = b"".join(parts[1:])  # what follows a first frame's end is not looked at
     if not frame.startswith(_JPEG_START):
-        raise InputError("there is no JPEG image in it", where=name, remedy="Replace or remove this file.")
+        raise InputError("it contains no JPEG image", where=name, remedy="Replace or remove this file.")
     picture = read_jpeg(io.BytesIO(frame), name).convert("L" if shape[2] == 1 else "RGB")
     pixels = np.asarray(picture).reshape(picture.height, picture.width, -1)
     if pixels.shape != shape:

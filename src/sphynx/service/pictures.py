@@ -1,5 +1,5 @@
-"""What a client asks about, as the integers that a program reads, [channels, height, width]: a picture's pixels, or
-numbers of a declared range. Picture files and PIL images need Pillow."""
+"""Inputs as the integers that a program reads, [channels, height, width]: a picture's pixels, or numbers of a declared
+range. Picture files and PIL images need Pillow."""
 
 from __future__ import annotations
 

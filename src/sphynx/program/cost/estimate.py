@@ -174,7 +174,7 @@ def faster_extensions(
     images: int = 1,
     ready: frozenset[str] = frozenset(),
 ) -> Extensions:
-    """Choose what is faster offline for so many images. Silent OT is set up already in the directions that are
+    """Choose what is faster offline for this many images. Silent OT is set up already in the directions that are
     `ready`; no linear map is planned here."""
     costs = [cost for _, cost in activation_costs(program)]
     used_up = any(sum(ots.up for ots in _ot_counts(cost, backend)) for cost in costs)
