@@ -4,6 +4,7 @@ Texts name parameters as Python does, in backticks: `relu_budget`, `seeds=3`. Th
 
 SphynxError
   InputError             what was given cannot be used: a file, a value, a budget
+    OpenSizesError       ... since a file leaves sizes of its images open, and nobody gave them
     NothingToRunError    ... so that no row of an experiment could be run
     OtherFormatError     ... since another version of sphynx wrote it
   MissingPartError       an optional part of the installation is needed and absent
@@ -12,6 +13,7 @@ SphynxError
   ConnectionLostError    the other party went away, fell silent or is not understood
     HandshakeError       ... before there was a connection: keys, or something that is not TLS 1.3
     NobodyListensError   ... or was not there: its port refuses
+    OtherVersionError    ... or speaks another version of the protocol
   FailedCheckError       a client failed a check: it departed from the protocol, or is broken
     InconsistentOtError  ... of its oblivious transfers
   PeerGaveUpError        the other party ended the conversation and said why
@@ -69,6 +71,12 @@ class InputError(SphynxError):
 
 class NothingToRunError(InputError):
     """No row of an experiment could be run, above all because its data are not here."""
+
+
+class OpenSizesError(InputError):
+    """A file leaves sizes of its images open, and nobody gave them. `example` has such sizes."""
+
+    example: tuple[int, ...] = ()
 
 
 class OtherFormatError(InputError):

@@ -19,7 +19,7 @@ def completed(typed: str) -> list[str]:
     ("typed", "offered"),
     [
         ("sphynx se", ["serve", "search"]),
-        ("sphynx keys i", ["init", "issue"]),
+        ("sphynx keys i", ["init", "install", "issue"]),
         ("sphynx plan --relu-b", ["--relu-budget"]),
         ("sphynx infer --backend g", ["gc", "gmw"]),
     ],

@@ -240,7 +240,7 @@ def test_too_few_images_to_choose_cells_by_keep_the_published_ones(tmp_path: Pat
         "smoke",
     ]
     shown = run(*words, "-o", str(tmp_path / "kept"))
-    assert "training images are too few to choose by" in shown and "cells │" not in shown
+    assert "training images are too few for a choice" in shown and "cells │" not in shown
     kept = json.loads(run(*words, "-o", str(tmp_path / "kept"), "--resume", "--json"))
     assert kept["cells"] == "published cells" and kept["ranking"] == [] and "too few" in kept["notes"][0]
     asked = json.loads(run(*words, "--random-cells", "1", "-o", str(tmp_path / "asked"), "--json"))

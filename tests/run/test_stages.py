@@ -29,7 +29,7 @@ def test_a_checkpoint_of_an_unfinished_stage_is_work(tmp_path: Path) -> None:
 
 def test_a_run_is_not_continued_with_other_data(tmp_path: Path) -> None:
     Stages(tmp_path, {"seed": 0}, resume=False, data="old").run("one", Done, Done)
-    with pytest.raises(InputError, match="the data are not those that the run was started with"):
+    with pytest.raises(InputError, match="the data differ from those that the run was started with"):
         Stages(tmp_path, {"seed": 0}, resume=True, data="new")
     assert Stages(tmp_path, {"seed": 0}, resume=True, data="old").finished("one")
 

@@ -88,7 +88,7 @@ def test_a_call_that_fails_unforeseen_fails_alone(
 def test_a_worker_without_descriptors_cannot_ask_now_but_later(control: tuple[socket.socket, socket.socket]) -> None:
     owners, workers = control
     link = OwnerLink(workers, not_lost)
-    with no_descriptor_left(), pytest.raises(SphynxError, match="does not answer now"):
+    with no_descriptor_left(), pytest.raises(SphynxError, match="is not answering"):
         link.call("ledger.expired")
 
     def refuse() -> None:
@@ -99,7 +99,7 @@ def test_a_worker_without_descriptors_cannot_ask_now_but_later(control: tuple[so
 
     refusing = threading.Thread(target=refuse)
     refusing.start()
-    with pytest.raises(SphynxError, match="does not answer now"):
+    with pytest.raises(SphynxError, match="is not answering"):
         link.call("ledger.expired")
     refusing.join()
 

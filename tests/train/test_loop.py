@@ -144,7 +144,7 @@ def test_data_that_changed_since_a_checkpoint_are_refused(tmp_path: Path) -> Non
         other = dataclasses.replace(same, data=dataclasses.replace(same.data, train=changed))
         assert other.identity() == same.identity()
         for again in (train, train_unless_finished):
-            with pytest.raises(InputError, match="not those that the run was started with"):
+            with pytest.raises(InputError, match="differ from those that the run was started with"):
                 again(other)
     assert train_unless_finished(same).epochs == 1
 

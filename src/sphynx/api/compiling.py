@@ -16,7 +16,7 @@ from sphynx.api.compiled import Compiled
 from sphynx.compiler.settings import CompileSettings
 from sphynx.config import Keywords
 from sphynx.data.source import DataSource
-from sphynx.errors import InputError, SphynxError
+from sphynx.errors import InputError, OpenSizesError, SphynxError
 from sphynx.program.judgement import Judgement, judge
 from sphynx.program.outputs import joined
 from sphynx.protocol.off_by_one import with_ring_for
@@ -101,8 +101,6 @@ def _require_module(given: object) -> None:
 
 def _compile_file(path: Path, settings: CompileSettings) -> Compiled:
     """Sizes that a file leaves open are those of the data; else it is read first, which says at once what is wrong."""
-    from sphynx.compiler.frontend.onnx.feed import OpenSizesError
-
     try:
         readable = _read_file(path, settings)
     except OpenSizesError:

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
 import typer
 
 from sphynx.cli.output import count, print_json, print_table, short
@@ -27,6 +26,8 @@ class Answers:
 
     def save(self, file: Path) -> None:
         """Write every output of the answered images as an array, one row for each image, and their paths."""
+        import numpy as np
+
         first = self.found[0][1].outputs if self.found else {}
         rows = {f"output/{name}": np.stack([seen.outputs[name] for _, seen in self.found]) for name in first}
         np.savez(file, images=np.array([str(path) for path, _ in self.found]), **rows)  # type: ignore[arg-type]  # numpy reads names as flags

@@ -13,7 +13,6 @@ from pathlib import Path
 import torch
 
 from sphynx.compiler.compile import FIRST_TRY
-from sphynx.compiler.frontend.onnx.feed import OpenSizesError
 from sphynx.compiler.frontend.onnx.file import describe, load_graph
 from sphynx.compiler.frontend.operators.network import OperatorNetwork, find_faults
 from sphynx.compiler.fusion.approximate import outlined
@@ -22,7 +21,7 @@ from sphynx.compiler.fusion.fuse import Fused, truncated_joint
 from sphynx.compiler.readers import Readable
 from sphynx.compiler.settings import CompileSettings
 from sphynx.core import rlwe
-from sphynx.errors import InputError
+from sphynx.errors import InputError, OpenSizesError
 from sphynx.program.backends import BACKENDS, Backend
 from sphynx.program.cost.cost import total_cost
 from sphynx.program.cost.deployment import RESIDUE_BYTES

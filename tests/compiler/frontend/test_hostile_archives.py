@@ -241,7 +241,7 @@ def _large_number(table: Any) -> None:
         (WEIGHTS, _repeated_weight, "0.weight is larger than its numbers"),
         (WEIGHTS, _outside, "it is not a valid .pt2 file .*out of bounds"),
         (MODEL, _large_constant, "full makes 268,435,456 elements"),
-        (MODEL, _large_number, "mul of what is not a number below"),
+        (MODEL, _large_number, "mul of something other than a number below"),
     ],
 )
 def test_a_small_file_stays_small(name: str, edit: Any, message: str, good: Members, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sphynx.compiler.frontend.operators.sizes import LARGEST_MAP
-from sphynx.errors import InputError
+from sphynx.errors import InputError, OpenSizesError
 from sphynx.program.convolve import Array
 from sphynx.space.tally import Shape
 
@@ -36,12 +36,6 @@ _USUAL = 224  # rows and columns of images
 _COLOURS = (1, 3, 4)  # numbers of channels that images have
 _THROUGH = ("Identity", "Cast", "Sub", "Add", "Mul", "Div")  # between the input and its Transpose
 _EXPORT = "Export the network again, as one graph from an image [n, channels, height, width] to logits [n, classes]."
-
-
-class OpenSizesError(InputError):
-    """Raised where a file leaves sizes of its images open, and nobody gave them."""
-
-    example: tuple[int, ...] = ()  # such sizes
 
 
 @dataclass(frozen=True, eq=False)
