@@ -23,7 +23,7 @@ template <class Lane, std::size_t Columns>
 void fold_columns(const Block* rows, std::size_t row_count, std::size_t columns, const Block* factors,
                   OpenSum* sums) {
     if (Columns != 0) columns = Columns;
-    typename Lane::Factor prepared[most_folded_columns];
+    typename Lane::Factor prepared[most_folded_columns] = {};  // also those that are not in use
     for (std::size_t j = 0; j < columns; ++j) prepared[j] = typename Lane::Factor(factors[j]);
     for (std::size_t b = 0; b < row_count; ++b, rows += columns) {
         typename Lane::Sum sum(sums[b]);
