@@ -30,7 +30,7 @@ class Answers:
 
         first = self.found[0][1].outputs if self.found else {}
         rows = {f"output/{name}": np.stack([seen.outputs[name] for _, seen in self.found]) for name in first}
-        np.savez(file, images=np.array([str(path) for path, _ in self.found]), **rows)  # type: ignore[arg-type]  # numpy reads names as flags
+        np.savez(file, images=np.array([str(path) for path, _ in self.found]), **rows)  # type: ignore[arg-type]  # numpy's stub takes the names for its own argument
 
     def print(self, top: int, *, unsure_below: float, as_json: bool, why_not_all: SphynxError) -> None:
         """`why_not_all` is the reason for readable ones without an answer."""

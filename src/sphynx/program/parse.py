@@ -101,7 +101,7 @@ def _part_from_json(kind: type[Described], value: Any, where: str) -> Described:
         raise InputError(f"{', '.join(missing)} is missing", where=where, remedy=REMEDY)
     try:
         return read_settings(kind, value, where=where, remedy=REMEDY)
-    except OverflowError:  # an integer that is no number of any kind of float
+    except OverflowError:  # an integer beyond the largest float
         raise InputError("it has a number that is far too large", where=where, remedy=REMEDY) from None
 
 

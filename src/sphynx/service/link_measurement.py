@@ -47,8 +47,8 @@ def choose_backend(program: Program, measured: Link, batch: int = 1) -> Backend:
 def choose_extensions(
     program: Program, measure: Callable[[], Link], backend: Backend, *, images: int, ready: frozenset[str]
 ) -> Extensions:
-    """Choose how OTs are extended for so many images; `ready` are the directions in which silent OT is set up. The link
-    is not measured where silent OT cannot pay on any. The server's cores are taken to be as many as this machine's."""
+    """Choose how OTs are extended for this many images; `ready` are the directions in which silent OT is set up. The
+    link is not measured where silent OT cannot pay on any. The server's cores are taken to be as many as here."""
     here = kept_rates() or REFERENCE
     rates = replace(here, cores=2 * here.cores)
 

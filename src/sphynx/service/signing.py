@@ -37,7 +37,7 @@ def now() -> datetime.datetime:
 def new_certificate(
     subject: x509.Name, issuer: x509.Name, public_key: ec.EllipticCurvePublicKey, start: datetime.datetime, days: int
 ) -> x509.CertificateBuilder:
-    """Begin a certificate that is valid for so many days; clocks may differ by minutes."""
+    """Begin a certificate that is valid for this many days; clocks may differ by minutes."""
     return (
         x509.CertificateBuilder()
         .subject_name(subject)
