@@ -64,15 +64,18 @@ def test_it_learns_and_leaves_a_complete_folder(tmp_path: Path) -> None:
     assert not any(name.startswith("auxiliary") for name in load_file(tmp_path / "model.safetensors"))
 
 
-@pytest.mark.parametrize(("asked", "ema"), [(1, 0.0), (4, 0.0), (7, 0.0), (10, 0.0), (6, 0.9)])
+@pytest.mark.parametrize(
+    ("asked", "ema", "optimizer"),
+    [(1, 0.0, "sgd"), (4, 0.0, "sgd"), (7, 0.0, "sgd"), (10, 0.0, "sgd"), (6, 0.9, "sgd"), (6, 0.9, "muon")],
+)
 def test_interrupted_and_resumed_equals_uninterrupted(
-    asked: int, ema: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    asked: int, ema: float, optimizer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Four batches an epoch and drop-path: stops inside and at the end of epochs, twice in a row."""
-    whole = train(job(tmp_path / "whole", mixup=0.3, cutout=1, crop=True, ema=ema))
+    whole = train(job(tmp_path / "whole", mixup=0.3, cutout=1, crop=True, ema=ema, optimizer=optimizer))
     monkeypatch.setattr(loop, "Interrupt", InterruptAfter)
     monkeypatch.setattr(InterruptAfter, "asked", asked)
-    broken = job(tmp_path / "broken", mixup=0.3, cutout=1, crop=True, ema=ema, resume=True)
+    broken = job(tmp_path / "broken", mixup=0.3, cutout=1, crop=True, ema=ema, optimizer=optimizer, resume=True)
     stops = 0
     while True:
         try:

@@ -100,7 +100,10 @@ def test_convolutions_round_their_operands_by_the_precision_alone(precision: str
         torch.backends.cudnn.allow_tf32 = before
 
 
-@pytest.mark.parametrize("changes", [{"precision": "bf16"}, {"optimizer": "adamw"}, {"memory_format": "channels_last"}])
+@pytest.mark.parametrize(
+    "changes",
+    [{"precision": "bf16"}, {"optimizer": "adamw"}, {"optimizer": "muon"}, {"memory_format": "channels_last"}],
+)
 def test_variants_learn(changes: dict[str, object]) -> None:
     settings = recipe(learning_rate=0.01, **changes)
     step = Step(Objective(network(), settings), settings, CPU)
@@ -122,7 +125,7 @@ def test_soft_labels_count_by_their_larger_class() -> None:
     assert 0 <= step.read()[1] <= 1
 
 
-@pytest.mark.parametrize("optimizer", ["sgd", "adamw"])
+@pytest.mark.parametrize("optimizer", ["sgd", "adamw", "muon"])
 def test_decay_on_kernels_leaves_vectors_alone(optimizer: str) -> None:
     """Without a gradient a step is decay alone."""
     settings = recipe(weight_decay=0.1, decay_on="kernels", optimizer=optimizer, learning_rate=0.5)

@@ -34,7 +34,9 @@ class Recipe(Record):
 
     epochs: int = setting(600, "passes over the training images")
     batch_size: int = setting(96, "images per step, over all processes together")
-    optimizer: Literal["sgd", "adamw"] = setting("sgd", "sgd or adamw")
+    optimizer: Literal["sgd", "adamw", "muon"] = setting(
+        "sgd", "sgd, adamw, or muon, which orthogonalises the updates of convolutions and is sgd for the rest"
+    )
     learning_rate: float = setting(0.025, "the largest learning rate")
     final_learning_rate: float = setting(0.0, "learning rate at which the cosine ends")
     schedule: Schedule = setting("cosine", "cosine and step change per epoch, warmup-cosine per step")
@@ -43,6 +45,10 @@ class Recipe(Record):
     warmup_epochs: float = setting(0.0, "warmup-cosine: epochs of linear rise")
     momentum: float = setting(0.9, "momentum of SGD; AdamW's first beta")
     nesterov: bool = setting(True, "Nesterov's momentum")
+    kernel_learning_rate: float = setting(
+        0.02, "muon: the largest rate of convolutions, which follows the same schedule"
+    )
+    kernel_momentum: float = setting(0.95, "muon: momentum of convolutions")
     weight_decay: float = setting(3e-4, "weight decay of the parameters that decay_on names")
     decay_on: Literal["all", "kernels"] = setting("all", "all parameters, or those of two or more dimensions only")
     grad_clip: float = setting(5.0, "largest norm of the gradient; 0 = no limit")
@@ -114,12 +120,12 @@ class Recipe(Record):
         ]
         found += [
             Fault(f"{name} must be at least 0 and below 1, not {getattr(self, name)}", name)
-            for name in ("drop_path", "label_smoothing", "ema", "held_out", "momentum")
+            for name in ("drop_path", "label_smoothing", "ema", "held_out", "momentum", "kernel_momentum")
             if not 0 <= getattr(self, name) < 1
         ]
         found += [
             Fault(f"{name} must be above 0, not {getattr(self, name)}", name)
-            for name in ("learning_rate", "decay_factor", "distillation_temperature")
+            for name in ("learning_rate", "kernel_learning_rate", "decay_factor", "distillation_temperature")
             if not getattr(self, name) > 0
         ]
         if self.calibrate and not self.held_out:
@@ -137,7 +143,7 @@ class Recipe(Record):
         if self.schedule == "warmup-cosine" and self.warmup_epochs > self.epochs:
             longer = f"warmup_epochs = {self.warmup_epochs} is longer than epochs = {self.epochs}"
             found.append(Fault(longer, "warmup_epochs", "epochs", "schedule"))
-        if self.optimizer == "sgd" and self.nesterov and self.momentum == 0:
+        if self.optimizer != "adamw" and self.nesterov and self.momentum == 0:
             found.append(Fault("Nesterov's momentum needs momentum above 0", "momentum", "nesterov", "optimizer"))
         if self.label_weight == 0 and self.distillation == "none":
             nothing = "label_weight = 0 leaves nothing to learn from without distillation"

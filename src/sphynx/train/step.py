@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from sphynx.network.backend import fast_convolutions, tensor_float32
 from sphynx.network.regions import compile_regions
 from sphynx.train.average import Average
+from sphynx.train.muon import KERNEL_DIMENSIONS, Muon
 from sphynx.train.recipe import Recipe
 
 _WARMUP_STEPS = 3
@@ -240,12 +241,11 @@ def width_multiple(recipe: Recipe, device: torch.device) -> int:
 def build_optimizer(parameters: list[nn.Parameter], recipe: Recipe, rate: Tensor) -> torch.optim.Optimizer:
     """`rate` is a device tensor that the fused kernels read; on the CPU torch reads it as a number."""
     fused = rate.device.type == "cuda"
+    if recipe.optimizer == "muon":
+        return _build_muon(parameters, recipe, rate)
     groups: list[Any] = list(parameters)
     if recipe.decay_on == "kernels":
-        groups = [
-            {"params": [p for p in parameters if p.ndim > 1]},
-            {"params": [p for p in parameters if p.ndim < 2], "weight_decay": 0.0},
-        ]
+        groups = _spare_vectors(parameters)
     if recipe.optimizer == "adamw":
         betas = (recipe.momentum, 0.999)
         return torch.optim.AdamW(groups, rate, betas, weight_decay=recipe.weight_decay, fused=fused, capturable=fused)
@@ -257,3 +257,21 @@ def build_optimizer(parameters: list[nn.Parameter], recipe: Recipe, rate: Tensor
         nesterov=recipe.nesterov,
         fused=fused,
     )
+
+
+def _build_muon(parameters: list[nn.Parameter], recipe: Recipe, rate: Tensor) -> Muon:
+    kernels = [p for p in parameters if p.ndim == KERNEL_DIMENSIONS]
+    rest = [p for p in parameters if p.ndim != KERNEL_DIMENSIONS]
+    decayed = {"momentum": recipe.momentum, "nesterov": recipe.nesterov, "weight_decay": recipe.weight_decay}
+    groups = _spare_vectors(rest) if recipe.decay_on == "kernels" else [{"params": rest}]
+    factor = recipe.kernel_learning_rate / recipe.learning_rate
+    own = {"params": kernels, "kernels": True, "momentum": recipe.kernel_momentum, "rate_factor": factor}
+    return Muon([own, *({**decayed, **group} for group in groups)], rate)
+
+
+def _spare_vectors(parameters: list[nn.Parameter]) -> list[dict[str, Any]]:
+    """Groups in which weight decay spares biases and batch norm."""
+    return [
+        {"params": [p for p in parameters if p.ndim > 1]},
+        {"params": [p for p in parameters if p.ndim < 2], "weight_decay": 0.0},
+    ]
