@@ -77,7 +77,7 @@ def test_the_experiment_goes_through_all_its_stages(tmp_path: Path) -> None:
     rest += ["--changed", json.dumps(changed)]
     assert diagnosis.main(["teachers", *rest, "--minutes", "-1"]) == 3  # no time: nothing begins
     for stage in diagnosis.STAGES:
-        assert diagnosis.main([stage, *rest]) == 0
+        assert diagnosis.main([stage, *rest, "--jobs", "2"]) == 0
     judged = json.loads((tmp_path / "out" / "judgement.json").read_text())
     assert judged["low"] <= judged["difference"] <= judged["high"]
     assert len(judged["teacher"]["mcc"]["of_seeds"]) == diagnosis.FINAL_SEEDS
