@@ -17,7 +17,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "sphynx"
 # --flag or -f, not the --colour of a style sheet.
 FLAG = re.compile(r"(?<![\w{}-])(?<!var\()(?:--[a-z][a-z-]*(?!: #)\b|-[a-z]\b(?!-))")
 _WORD = r"[A-Za-z0-9_./{}=:-]*[A-Za-z0-9_/{}]"
-_VERB = r"sphynx [a-z]+(?: [a-z]+(?![\w./-]))?|ray start|pip install"
+_VERB = r"sphynx [a-z]+(?: [a-z]+(?![\w./-]))?|ray start|pip install|python -m [a-z{]+"
 COMMAND = re.compile(rf"\b(?:{_VERB})(?: (?:--?[a-z][a-z-]*(?: (?!-){_WORD})?|[A-Z{{]{_WORD}|[A-Z]|{_WORD}/{_WORD}))*")
 
 OTHER_WORDS = {"if", "bench", "check"}  # of Python, and verbs

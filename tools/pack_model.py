@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -23,8 +23,11 @@ from sphynx.errors import InputError
 from sphynx.network.build import AnyNetwork
 from sphynx.network.model import NORMALISATION, count_parameters, load_model, load_normalisation, save_model
 from sphynx.space.artifact import CARD, CONFIGURATION, MODEL
+from sphynx.train.job import DATA_CONTENT
+from sphynx.zoo.chain import CHAIN
 from sphynx.zoo.shipped import FORMAT, SHIPPED, read_object
 from tools.command import run as run_command
+from tools.pack_chain import ENVIRONMENT, read_chain, require_commit
 
 MAX_BYTES = 24_000_000  # of one model's weights: they travel with the package
 
@@ -40,15 +43,40 @@ def pack_run(
         str, typer.Option("--terms", help="Terms and attribution of data that Sphynx does not know by name.")
     ] = "",
     warning: Annotated[str, typer.Option("--warning", help="What the model is not for; its card shows it first.")] = "",
+    teachers: Annotated[
+        list[Path] | None, typer.Option("--teacher", help="The run of a teacher, or of a teacher's. May be repeated.")
+    ] = None,
+    commands: Annotated[
+        Path | None,
+        typer.Option(
+            "--commands",
+            help="A file of all commands from the data to the weights, one a line; lines that begin with # say what "
+            "has to be there before. [default: those that the runs recorded]",
+        ),
+    ] = None,
+    makes: Annotated[
+        str, typer.Option("--makes", help="The folder in which these commands leave the run. [default: RUN]")
+    ] = "",
 ) -> None:
     """Pack a finished run as a model: weights in eight bits, and a card with what the run recorded.
 
     Example:
 
-      python -m tools.pack_model runs/best/seed-0 --name sphynx-cifar100-25k
+      python -m tools.pack_model runs/best/seed-0 --name sphynx-cifar100-25k --teacher runs/teacher
     """
     measured = None if evaluation is None else read_object(evaluation, "Make it with sphynx eval --json.")
-    typer.echo(f"wrote {pack(run, name, folder, measured, terms=terms, warning=warning)}", err=True)
+    packed = pack(
+        run,
+        name,
+        folder,
+        measured,
+        terms=terms,
+        warning=warning,
+        teachers=teachers or (),
+        commands=commands,
+        makes=makes,
+    )
+    typer.echo(f"wrote {packed}", err=True)
 
 
 def pack(
@@ -59,8 +87,12 @@ def pack(
     *,
     terms: str = "",
     warning: str = "",
+    teachers: Sequence[Path] = (),
+    commands: Path | None = None,
+    makes: str = "",
 ) -> Path:
-    """From the folder of one finished training run. `evaluation` is what `sphynx eval --json` printed of it."""
+    """Pack the folder of one finished training run. `evaluation` is what `sphynx eval --json` printed of it;
+    `tools.pack_chain` says what the last three are."""
     if not re.fullmatch(r"[a-z0-9][a-z0-9.-]*", name):
         raise InputError(
             f"{name!r} is not a valid name", where="`name`", remedy="Use lower-case letters, digits, dots and dashes."
@@ -72,6 +104,7 @@ def pack(
     load_normalisation(run)
     card = _card(run, name, network, evaluation)
     card |= {key: said for key, said in (("terms", terms), ("warning", warning)) if said}
+    card[CHAIN] = read_chain(run, teachers, commands, makes).to_json()
     temporary = folder / f".{name}.new"
     shutil.rmtree(temporary, ignore_errors=True)
     temporary.mkdir(parents=True)
@@ -92,17 +125,9 @@ def pack(
 
 
 def _card(run: Path, name: str, network: AnyNetwork, evaluation: Mapping[str, Any] | None) -> dict[str, Any]:
-    result, config, environment = (
-        read_object(run / file) for file in ("result.json", CONFIGURATION, "environment.json")
-    )
+    result, config, environment = (read_object(run / file) for file in ("result.json", CONFIGURATION, ENVIRONMENT))
     summary = _summary_of_seeds(run)
-    commit = environment.get("commit")
-    if not commit or str(commit).endswith("-dirty"):
-        raise InputError(
-            f"its code is not that of a commit, but of {commit}" if commit else "its code has no commit",
-            where=str(run),
-            remedy="Commit, then train again; set SPHYNX_COMMIT where the sources are a copy without their history.",
-        )
+    require_commit(environment, run)
     try:
         return {
             "format": FORMAT,
@@ -117,14 +142,15 @@ def _card(run: Path, name: str, network: AnyNetwork, evaluation: Mapping[str, An
             else {key: summary[key] for key in ("seeds", "accuracies", "mccs") if key in summary},
             "relus": network.design.account.total.relus,
             "parameters": count_parameters(network),
-            "data": config["data"],
+            "data": config["data"] | {key: config[key] for key in (DATA_CONTENT,) if key in config},
             "terms": _terms(config["data"]["name"]),
             "recipe": config["recipe"],
             "teacher": config["teacher"],
             "minutes": result["minutes"],
             "device": result["device"],
             "provenance": {
-                key: environment[key] for key in ("sphynx", "source_sha256", "commit", "python", "packages", "command")
+                key: environment[key]
+                for key in ("sphynx", "source_sha256", "commit", "python", "cuda", "packages", "command")
             },
         }
     except KeyError as error:

@@ -26,7 +26,9 @@ def test_from_a_run_to_a_model_and_its_card(sphynx: Sphynx) -> None:
     assert sphynx("train", "tiny.json", "--data", "digits", "--out", run, *one_epoch).code == 0
     evaluated = sphynx("eval", run, "--data", "digits", "--device", "cpu", "--json").out
     Path("evaluation.json").write_text(evaluated)
+    Path("commands").write_text(f"# tiny.json: by hand\nsphynx train tiny.json --data digits --out {run}\n")
     pack = [run, "--name", "tiny-digits", "--folder", models, "--evaluation", "evaluation.json"]
+    pack += ["--commands", "commands"]
     assert CliRunner().invoke(command_line(pack_run), pack).exit_code == 0
 
     listed = sphynx("models", "ls", "--folder", models).out

@@ -168,7 +168,9 @@ def test_a_stream_learns_from_kept_views_with_and_without_its_teacher(sphynx: Sp
     assert first.code == 0 and Path("v.safetensors").is_file(), first.err
     second = sphynx(*student, "--out", "second", "--json")
     assert second.code == 0 and json.loads(second.out)["test_loss"] == json.loads(first.out)["test_loss"], second.err
-    assert (pack(Path("second"), "small-stream", Path("packed")) / "design.json").is_file()
+    Path("commands").write_text("sphynx train stream.json --out second\n")
+    packed = pack(Path("second"), "small-stream", Path("packed"), teachers=[Path("teacher")], commands=Path("commands"))
+    assert (packed / "design.json").is_file()
 
 
 @pytest.mark.parametrize(

@@ -6,14 +6,17 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from tools.pack_model import pack
 
 from sphynx.program.files import load_program
+from sphynx.zoo.chain import chain_of
 from tests.docs.test_getting_started import BLOCK, ROOT, SMALLER, Shell, shell
 from tests.docs.xrays import write_xrays
 
 __all__ = ["shell"]
 
 PAGE = ROOT / "docs" / "diagnosis.md"
+COMMANDS = ROOT / "reproduction" / "diagnosis.commands"
 SMALL = {
     "--image-size 128": "--image-size 32",
     "--relu-budget 11264": "--relu-budget 1k",
@@ -64,6 +67,13 @@ def open_and_close(line: str, opened: Shell) -> None:
         page.communicate()
 
 
+def test_the_commands_of_the_experiment_are_those_of_the_page() -> None:
+    """Cards of networks that came out of it quote them."""
+    commands = COMMANDS.read_text().splitlines()
+    assert all(f"\n    {line}\n" in PAGE.read_text() for line in commands if not line.startswith("#"))
+    assert commands[0].startswith("# 4P/data: ") and len(commands) == 5
+
+
 @pytest.mark.slow
 def test_the_experiment_goes_through_all_its_stages(tmp_path: Path) -> None:
     from reproduction import diagnosis
@@ -81,3 +91,13 @@ def test_the_experiment_goes_through_all_its_stages(tmp_path: Path) -> None:
     judged = json.loads((tmp_path / "out" / "judgement.json").read_text())
     assert judged["low"] <= judged["difference"] <= judged["high"]
     assert len(judged["teacher"]["mcc"]["of_seeds"]) == diagnosis.FINAL_SEEDS
+
+    runs, name = tmp_path / "out", json.loads((tmp_path / "out" / "choice.json").read_text())["winner"]
+    teachers = [runs / "teacher" / f"seed-{seed}" for seed in range(diagnosis.TEACHERS)]
+    makes = f"runs/diagnosis/{name}/seed-0"
+    packed = pack(
+        runs / name / "seed-0", "xray", tmp_path / "models", teachers=teachers, commands=COMMANDS, makes=makes
+    )
+    chain = chain_of(json.loads((packed / "card.json").read_text()))
+    assert chain is not None and chain.makes == makes and len(chain.trainings) == 3
+    assert chain.trainings[-1].taught_by == tuple(one.weights for one in chain.trainings[:-1])

@@ -4,6 +4,7 @@ import json
 import math
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -31,14 +32,15 @@ def packed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """Run folder of the second of two seeds, and the folder of models it was packed into as `stripes`."""
     out = tmp_path_factory.mktemp("runs")
     train_seeds(job(out, epochs=1), seeds=2)
-    pack(out / "seed-1", "stripes", out / "models")
+    _record(out / "seed-1", command=["sphynx", "train", "design.json"])
+    pack(out / "seed-1", "stripes", out / "models", makes="seed-1")
     return out / "seed-1", out / "models"
 
 
-def _say_commit(run: Path, commit: str | None) -> None:
-    """Write another commit into a run's record."""
+def _record(run: Path, **changes: Any) -> None:
+    """Write another command or commit into a run's record."""
     file = run / "environment.json"
-    file.write_text(json.dumps({**json.loads(file.read_text()), "commit": commit}))
+    file.write_text(json.dumps({**json.loads(file.read_text()), **changes}))
 
 
 def test_a_packed_model_is_the_trained_one_to_eight_bits(packed: tuple[Path, Path]) -> None:
@@ -95,10 +97,10 @@ def test_packing_refuses(packed: tuple[Path, Path]) -> None:
     with pytest.raises(InputError, match=r"no trained model|cannot be read"):
         pack(run.parent, "both-seeds", models)  # a summary, not a run
     for commit, fault in ((None, "has no commit"), ("0123456789ab-dirty", "but of 0123456789ab-dirty")):
-        _say_commit(run, commit)
+        _record(run, commit=commit)
         with pytest.raises(InputError, match=fault):
             pack(run, "unknown-code", models)
-    _say_commit(run, "0123456789ab")
+    _record(run, commit="0123456789ab")
     assert model_names(models) == ["stripes"]
 
 
@@ -116,7 +118,7 @@ def test_what_is_refused_leaves_nothing_behind(
 ) -> None:
     monkeypatch.setattr("tools.pack_model.MAX_BYTES", 10)
     with pytest.raises(InputError, match="more than 10"):
-        pack(packed[0], "large", tmp_path)
+        pack(packed[0], "large", tmp_path, makes="large")
     assert list(tmp_path.iterdir()) == []
 
 

@@ -30,8 +30,17 @@ def describe_environment(device: torch.device | str = "cpu") -> dict[str, object
         "cuda": torch.version.cuda,
         "threads": torch.get_num_threads(),
         "cores": os.cpu_count(),
-        "command": [Path(sys.argv[0]).name, *sys.argv[1:]],  # where it is installed concerns nobody
+        "command": _command(),
     }
+
+
+def _command() -> list[str]:
+    """The command as it can be given again; where it is installed concerns nobody."""
+    module = getattr(sys.modules["__main__"], "__spec__", None)
+    if module is None or module.origin != sys.argv[0]:  # a script, such as the one of `sphynx`
+        return [Path(sys.argv[0]).name, *sys.argv[1:]]
+    name = module.name.removesuffix(".__main__")
+    return [*(name if name == "sphynx" else f"python -m {name}").split(), *sys.argv[1:]]
 
 
 def device_name(device: torch.device | str) -> str:

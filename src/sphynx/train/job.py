@@ -1,6 +1,7 @@
 """A training job: what is trained, on what and by which recipe, and how the run's folder says so.
 
-    config.json   design, data, recipe, seed, teacher; `teacher_weights` says which network of that design taught
+    config.json   design, data, recipe, seed, teacher; `teacher_weights` says which network of that design taught,
+                  `data_content` is a hash of the images and labels
 
 A run is continued with what it was started with: design, recipe, seed and images by the checkpoint's own word
 (`run.folder`), the teacher by config.json's.
@@ -31,7 +32,7 @@ from sphynx.train.processes import Processes
 from sphynx.train.recipe import Recipe
 from sphynx.train.views import Views, weights_digest
 
-CONFIG, TEACHER_WEIGHTS = "config.json", "teacher_weights"
+CONFIG, TEACHER_WEIGHTS, DATA_CONTENT = "config.json", "teacher_weights", "data_content"
 
 
 @dataclass(frozen=True)
@@ -94,6 +95,7 @@ def describe_run(job: Job, folder: RunFolder, views: Views | None) -> None:
     config = {
         "design": job.design.to_json(),
         "data": job.data.identity(),
+        DATA_CONTENT: job.data.content,
         **({} if job.data.source is None else {DATA_SOURCE: job.data.source.to_json()}),
         "recipe": job.recipe.to_json(),
         "seed": job.seed,

@@ -1,0 +1,96 @@
+"""The chain that a model comes from, from data to weights, as its card states it; what a card does not know. No torch.
+
+    "chain": {
+        "needs": ["4P/data: ..."],                   what has to lie in a folder before, and where it comes from
+        "commands": [["sphynx", "data", "pack", ...], ...],        run there one after the other; `python -m` by a clone
+        "makes": "runs/diagnosis/candidate-0/seed-0",              the run that they end with
+        "trainings": [...]                           as they were recorded: teachers first, the packed network last
+    }
+
+Cards of models that were packed before there were chains have none: `find_unknowns` says what that leaves open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sphynx.errors import InputError
+from sphynx.record import Record
+
+CHAIN = "chain"
+_PROGRAMS = ("sphynx", "python -m reproduction", "python -m benchmarks", "python -m tools")
+
+
+@dataclass(frozen=True)
+class Training(Record):
+    """One network that was trained on the way, as its run recorded it."""
+
+    network: str
+    relus: int
+    weights: str  # a digest of them in full precision
+    taught_by: tuple[str, ...]  # the digests of its teachers
+    seed: int
+    accuracy: float
+    minutes: float
+    device: str
+    commit: str
+    python: str
+    cuda: str | None
+    packages: Mapping[str, str | None]
+    command: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Chain(Record):
+    needs: tuple[str, ...]
+    commands: tuple[tuple[str, ...], ...]
+    makes: str
+    trainings: tuple[Training, ...]
+
+    def __post_init__(self) -> None:
+        """Refuse what could not be run elsewhere, or runs something else than Sphynx: cards come from others."""
+        for words in self.commands:
+            module = " ".join([*words[:2], *(word.partition(".")[0] for word in words[2:3])])
+            if " ".join(words[:1]) not in _PROGRAMS and module not in _PROGRAMS:
+                _refuse(words, "is neither one of sphynx nor of a clone's modules (reproduction, benchmarks, tools)")
+            if any(_leads_outside(word) for word in words):
+                _refuse(words, "names a path outside of the folder that it is run in")
+        if not self.makes or _leads_outside(self.makes):
+            _refuse((self.makes,), "is not a path below the folder that the commands are run in")
+
+
+def _leads_outside(word: str) -> bool:
+    """Judge a word of a command; the second part of `--out=PATH` counts as one."""
+    return any(part.startswith(("/", "~")) or ".." in part.split("/") for part in (word, word.partition("=")[2]))
+
+
+def _refuse(words: tuple[str, ...], fault: str) -> None:
+    raise InputError(
+        f"`{' '.join(words)}` {fault}",
+        where="the chain of commands",
+        remedy="Write the commands as they are run in an empty folder, with relative paths.",
+    )
+
+
+def chain_of(card: Mapping[str, Any]) -> Chain | None:
+    """Read the chain of a card; older ones have none."""
+    return Chain.from_json(card[CHAIN], where=f"the card of {card['name']}") if CHAIN in card else None
+
+
+def find_unknowns(card: Mapping[str, Any]) -> list[str]:
+    """Say what a card leaves open of how its weights were made, one sentence for each."""
+    if chain_of(card) is not None:
+        return []
+    made, commit = card["provenance"], card["provenance"]["commit"]
+    if commit is None:
+        code = f"The commit of its code is not known; a hash of the sources, {made['source_sha256']}, is."
+    else:
+        code = f"Its code was commit {commit.removesuffix('-dirty')} with changes that were not kept."
+    found = [code] if commit is None or commit.endswith("-dirty") else []
+    if card["teacher"] is not None:
+        found.append("Its teacher was not kept; neither its commands nor a hash of its weights were recorded.")
+    if card["recipe"].get("view_epochs"):
+        found.append("It learnt from a file of its teacher's answers, which was not kept either.")
+    return found
