@@ -96,6 +96,7 @@ def test_the_keyboard_reaches_everything_and_everything_has_a_name(scene: Scene,
     browser.evaluate("delete document.body.dataset.answer; document.getElementById('clear').click()")
     assert json.loads(browser.wait_for(ANSWER))["labels"]
     assert "sees the picture" in browser.evaluate("document.getElementById('status').textContent")
+    assert "stays here" not in browser.evaluate("document.querySelector('main').innerText")
     browser.evaluate(
         "document.getElementById('link').stepUp(2), document.getElementById('link').dispatchEvent(new Event('input'))"
     )

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from sphynx.errors import InputError
+from sphynx.report.cards import tiles
 from sphynx.report.page import Report, make_report
 from sphynx.report.provenance import made_elsewhere
 from sphynx.report.sources import read_sources
@@ -130,6 +131,20 @@ def test_a_model_by_name_has_its_card_and_its_place(tmp_path: Path) -> None:
     assert f"by {name}, distilled" in report.html  # the hover text of its latency
     with pytest.raises(InputError, match="no model of that name"):
         make(Path("sphynx-cifar100-1k"))
+
+
+def test_the_tiles_are_all_about_one_network(tmp_path: Path) -> None:
+    """The fastest row is another network's, and the most accurate network of all has no row."""
+    names = ("stream-cifar100-25k", "stream-cifar100-12k", "stream-cifar100-51k")
+    relus = {name: load_card(name)["relus"] for name in names}
+    times = {"stream-cifar100-25k": 0.2, "stream-cifar100-12k": 0.1}
+    rows = [private_row(name, relus=relus[name], online_s=online_s) for name, online_s in times.items()]
+    sources = read_sources([*map(Path, names), write_private(tmp_path / "p.json", rows)])
+    shown = {tile.name: tile for tile in tiles(sources, describe_environment())}
+    most_accurate = max(times, key=lambda name: load_card(name)["accuracy"])
+    assert shown["ReLUs"].value == f"{relus[most_accurate]:,}"
+    assert shown["online latency"].value == f"{1e3 * times[most_accurate]:.0f} ms"
+    assert all(most_accurate in tile.detail for tile in shown.values())
 
 
 def test_stream_networks_have_a_line_of_their_own_beside_others(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from sphynx.report.naming import describe_network
 from sphynx.report.provenance import made_elsewhere, provenance
 from sphynx.report.skeleton import draw_skeleton
 from sphynx.report.sources import DesignRun, Score, Sources, TrainingRun
+from sphynx.report.summary import rows_of
 from sphynx.report.tables import Table, Tile, percent
 from sphynx.space.cell_svg import cell_svg
 from sphynx.space.design import Design
@@ -246,27 +247,32 @@ def _model_facts(run: TrainingRun, result: Score, present: Mapping[str, Any]) ->
 
 
 def tiles(sources: Sources, present: Mapping[str, Any]) -> list[Tile]:
-    found = []
-    finished = [run for run in sources.training if run.accuracy is not None and not _is_teacher(run)]
-    if finished:
-        best = max(finished, key=lambda run: run.accuracy or 0)
-        found.append(Tile("highest test accuracy", percent(best.accuracy), f"{best.name}, on {best.data_name}"))
-        fewest, most = (f"{pick(run.relus for run in finished):,}" for pick in (min, max))
-        value = fewest if fewest == most else f"{fewest}\u2013{most}"
-        found.append(Tile("ReLUs", value, f"{len(finished)} trained network{'s' if len(finished) > 1 else ''}"))
-    timed = (row for row in sources.private if row.values.online_s)
-    fastest = min(timed, key=lambda row: row.values.online_s, default=None)
+    """Show one network, the most accurate of those that were also timed, or else of all; every tile is about it."""
+    trained = [run for run in sources.training if run.accuracy is not None and not _is_teacher(run)]
+    timed = [run for run in trained if rows_of(run.name.split("/")[0], run.relus, sources)]
+    found: list[Tile] = []
+    best = max(timed or trained, key=lambda run: run.accuracy or 0, default=None)
+    rows = sources.private
+    if best is not None:
+        name = best.name.split("/")[0]
+        rows = rows_of(name, best.relus, sources)
+        others = f"one of {len(trained)} trained networks" if len(trained) > 1 else "the trained network"
+        found.append(Tile("test accuracy", percent(best.accuracy), f"{best.name}, on {best.data_name}"))
+        found.append(Tile("ReLUs", f"{best.relus:,}", f"{name}, {others}"))
+    fastest = min((row for row in rows if row.values.online_s), key=lambda row: row.values.online_s, default=None)
     if fastest is not None:
         made = provenance(fastest.environment, present)
         where = "this machine" if made.here else fastest.machine if made.text.startswith("unknown") else made.text
         found.append(Tile("online latency", seconds_text(fastest.values.online_s), f"{fastest.name}; {where}"))
         if fastest.values.online_bytes:
-            found.append(Tile("online traffic", bytes_text(fastest.values.online_bytes), "of the same row"))
+            found.append(Tile("online traffic", bytes_text(fastest.values.online_bytes), fastest.name))
     return found
 
 
 def _is_teacher(run: TrainingRun) -> bool:
-    return not isinstance(run.design, Design) or run.design.inner_relus
+    if run.role == "teacher" or not isinstance(run.design, Design | StreamDesign):
+        return True
+    return isinstance(run.design, Design) and run.design.inner_relus
 
 
 def subtitle(sources: Sources) -> str:

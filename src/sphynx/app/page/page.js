@@ -6,6 +6,8 @@ const LINKS = ["loopback", "lan", "wan"];
 const LINK_NAMES = { loopback: "on this machine", lan: "over a LAN (0.5 ms, 1 Gbit/s)", wan: "over a WAN (40 ms, 100 Mbit/s)" };
 const STOPPED = "The program has stopped. Start it again (sphynx app), and open the address that it prints.";
 const TOO_MANY = "Too many pages are open, so that this one does not hear of bundles. Close others.";
+const PRIVATE_CAPTION = "as the network reads it; it stays here";
+const CLEAR_CAPTION = "as the network reads it; in the clear, whoever computes gets it";
 const FIRST_OTHER = "Ask about two pictures to compare what the server received of each.";
 let current = null; // the picture asked about: a Blob
 let waiting = null; // for the latest question's answer: an AbortController
@@ -85,6 +87,7 @@ function clearAnswer() {
   at("asked").hidden = true;
   for (const id of ["asked", "picture", "received", "other"]) empty(at(id), "No picture yet");
   for (const id of ["picture", "received", "other"]) empty(at(`${id}-histogram`), "No histogram yet");
+  at("picture-says").textContent = at("clear").checked ? CLEAR_CAPTION : PRIVATE_CAPTION;
   at("received-title").textContent = "What the server received";
   at("received-says").textContent = "the bytes of this question, one grey dot each";
   at("other-says").textContent = FIRST_OTHER;
