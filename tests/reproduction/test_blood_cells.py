@@ -13,13 +13,16 @@ def write_data_set(folder: Path, *, tested: str) -> Path:
         (folder / name).mkdir(parents=True)
     (folder / "ImageSets/Main/test.txt").write_text(tested + "\n")
     objects = "".join(
-        f"<object><name>{name}</name><bndbox>{''.join(f'<{s}>{v}</{s}>' for s, v in zip(SIDES, box, strict=True))}</bndbox></object>"
-        for name, box in BOXES.items()
+        f"<object><name>{name}</name><bndbox>{write_sides(box)}</bndbox></object>" for name, box in BOXES.items()
     )
     for name in ("a", "b"):
         (folder / "Annotations" / f"{name}.xml").write_text(f"<annotation>{objects}</annotation>")
         Image.new("RGB", (80, 60), "white").save(folder / "JPEGImages" / f"{name}.jpg")
     return folder
+
+
+def write_sides(box: tuple[int, ...]) -> str:
+    return "".join(f"<{side}>{value}</{side}>" for side, value in zip(SIDES, box, strict=True))
 
 
 def test_every_box_with_an_extent_is_cut_into_the_folder_of_its_class_and_split(tmp_path: Path) -> None:
