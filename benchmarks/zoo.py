@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from benchmarks.zoo_networks import ZOO, Entry, answers, as_data, cifar100, network, trained
+from benchmarks.zoo_networks import LARGE, ZOO, Entry, answers, as_data, cifar100, network, trained
 from benchmarks.zoo_torchvision import MEAN, STD
 from sphynx.api.both_parties import ask_privately
 from sphynx.api.compiling import compile_network
@@ -134,9 +134,9 @@ def measure(entry: Entry, backend: Backend, memory_bytes: int | None, weights: P
 
 
 def main() -> None:
-    known = {entry.name: entry for entry in ZOO}
+    known = {entry.name: entry for entry in (*ZOO, *LARGE)}
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*", choices=[*known, []], help="all of them unless given")
+    parser.add_argument("names", nargs="*", choices=[*known, []], help="all but the large ones unless given")
     parser.add_argument("--out", type=Path, default=RESULTS)
     parser.add_argument("--backend", choices=("gc", "gmw"), default="gmw")
     parser.add_argument("--weight-memory", default="", help="for prepared weights, such as 8G")
@@ -148,7 +148,7 @@ def main() -> None:
         parser.error("--weights needs --data")
     options.out.mkdir(parents=True, exist_ok=True)
     failed = False
-    for name in options.names or known:
+    for name in options.names or [entry.name for entry in ZOO]:
         if not options.here:
             print(name, file=sys.stderr, flush=True)
             words = [
