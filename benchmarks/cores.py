@@ -36,10 +36,9 @@ from sphynx.bench.machine import cpu_seconds_of, describe_machine
 from sphynx.bench.throughput_clients import Asked, run_clients
 from sphynx.core import limit_cores
 from sphynx.program.backends import Backend
-from sphynx.program.files import load_program
+from sphynx.program.files import load_compiled, load_program
 from sphynx.program.interpret import interpret
 from sphynx.program.ir import Program
-from sphynx.program.weights import load_weights
 from sphynx.protocol.capacity import party_seconds
 from sphynx.service.client import Client
 from sphynx.service.local import LocalServer, make_local_keys, running_server
@@ -90,10 +89,11 @@ def memory_bytes(pid: int) -> dict[str, int] | None:
 
 
 def measure(asked: argparse.Namespace, cores: int) -> dict[str, Any]:
-    folder, program = asked.folder, load_program(asked.folder)
+    folder = asked.folder
+    program, weights = load_compiled(folder)
     processes, clients = asked.processes or cores, asked.clients or 2 * cores
     pixels = np.random.default_rng(0).integers(0, 256, (1, *program.image)).astype(np.uint8)
-    expected = interpret(program, load_weights(folder, program), pixels)
+    expected = interpret(program, weights, pixels)
     limits = Limits(
         workers=max(2, cores), connections=clients + 8, images_per_hour=10**9, message_s=600.0, queue_s=300.0
     )

@@ -22,9 +22,8 @@ import numpy as np
 
 from sphynx.errors import SphynxError
 from sphynx.program.extensions import SILENT, SOFTSPOKEN, Extensions
-from sphynx.program.files import load_program
+from sphynx.program.files import load_compiled
 from sphynx.program.interpret import interpret
-from sphynx.program.weights import load_weights
 from sphynx.protocol.bundle import Bundle
 from sphynx.protocol.channel import local_pair
 from sphynx.protocol.inference import InferenceClient, InferenceServer
@@ -103,8 +102,7 @@ def main() -> None:
     print("|---|---|---|---|---|---|---|")
     for name in told.networks:
         folder = compiled_folder(name, partial(print, flush=True))
-        program = load_program(folder)
-        model = ServerModel(program, load_weights(folder, program), threads=1)
+        model = ServerModel(*load_compiled(folder), threads=1)
         ways = [way for way in WAYS if not told.silent_only or way == SILENT]
         measure(name, model, told.repeat, [int(size) for size in told.groups.split(",")], ways)
 

@@ -11,7 +11,7 @@ from sphynx.compiler.settings import CompileSettings
 from sphynx.data.open import open_data
 from sphynx.network.model import load_model, load_normalisation, save_model, save_normalisation
 from sphynx.program.cost.deployment import Deployment
-from sphynx.program.folder import save_compiled
+from sphynx.program.files import save_compiled
 from sphynx.space.cell import cell
 from sphynx.space.choices import ConvStack
 from sphynx.space.design import Design

@@ -23,18 +23,16 @@ from sphynx.program.classes import real_logits
 from sphynx.program.cost.estimate import Estimate
 from sphynx.program.cost.estimate import estimate as estimate_program
 from sphynx.program.cost.link import Link, parse_link
-from sphynx.program.files import load_program
-from sphynx.program.folder import save_compiled
+from sphynx.program.files import save_compiled
 from sphynx.program.interpret import interpret
 from sphynx.program.ir import Program
 from sphynx.program.judgement import Judgement, Original, judge, load_original, save_original
 from sphynx.program.outputs import joined
 from sphynx.program.security import Security, require_mode
-from sphynx.program.weights import load_weights
 from sphynx.run.update import Listener, Update, ignore
 from sphynx.service.prediction import Prediction
 from sphynx.space.artifact import CARD
-from sphynx.zoo.by_name import compiled_folder
+from sphynx.zoo.by_name import load_by_name
 from sphynx.zoo.shipped import program_path
 
 if TYPE_CHECKING:
@@ -80,13 +78,12 @@ class Compiled:
     def load(cls, folder_or_name: str | Path, progress: Listener = ignore) -> Compiled:
         """A folder that `save` made, or a model's name, whose integer weights are derived once, which is reported to
         `progress`."""
-        folder = compiled_folder(folder_or_name, lambda line: progress(Update("load", note=line)))
-        program = load_program(folder)
+        folder, program, weights = load_by_name(folder_or_name, lambda line: progress(Update("load", note=line)))
         of_model = program_path(folder_or_name).parent / CARD
         source = recorded_source(folder / FILE) or recorded_source(of_model)
         name = program.name or Path(folder_or_name).resolve().name
         original = load_original(folder)
-        return cls(program, load_weights(folder, program), name, source, folder=folder, original=original)
+        return cls(program, weights, name, source, folder=folder, original=original)
 
     def save(self, folder: str | Path, *, derivable: bool = False) -> Path:
         """program.json, weights.safetensors, original.safetensors (what the float network answers to the calibration

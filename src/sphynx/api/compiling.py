@@ -58,9 +58,9 @@ def compile_network(network: TrainedNetwork | nn.Module | str | Path, settings: 
     if isinstance(network, str | Path) and is_foreign(network):
         return _compile_file(Path(network), settings)
     if isinstance(network, str | Path):
-        from sphynx.api.networks import load_network
+        from sphynx.zoo.pretrained import load_named
 
-        network = load_network(network)
+        network = load_named(network)
     from sphynx.compiler.readers import read_trained
     from sphynx.network.trained import TrainedNetwork
 

@@ -25,12 +25,12 @@ from sphynx.config import Keywords
 from sphynx.errors import InputError
 from sphynx.program.convolve import Array
 from sphynx.program.ir import Program
-from sphynx.run.update import Update
 from sphynx.service.events import EventLog, Scalar
 from sphynx.service.hosting import Hosted, Served, open_server, usual_state
 from sphynx.service.readiness import Finding, check_deployment
 from sphynx.service.settings import ServerSettings
 from sphynx.threads import Worker
+from sphynx.zoo.by_name import load_by_name
 
 
 class Server:
@@ -95,8 +95,8 @@ class Server:
             settings = replace(settings, state=Path.cwd())  # a folder of programs, or a model's below this one
 
         def load(given: Compiled | str | Path) -> tuple[Program, Mapping[str, Array]]:
-            loaded = given if isinstance(given, Compiled) else Compiled.load(given, self._report)
-            return loaded.program, loaded.weights
+            _folder, program, weights = self._load(given)
+            return program, weights
 
         return check_deployment([partial(load, given) for given in self._compiled], settings)
 
@@ -152,10 +152,13 @@ class Server:
         """Load what is served, each with its folder of bundles; `Path()` stands for a temporary one."""
         found = []
         for given in self._compiled:
-            loaded = given if isinstance(given, Compiled) else Compiled.load(given, self._report)
-            state = self._state_of(given if isinstance(given, str | Path) else loaded.folder, loaded)
-            name = _name_of(given, loaded) if len(self._compiled) > 1 else loaded.name
-            found.append(Served(loaded.program, loaded.weights, state, name, loaded.folder))
+            folder, program, weights = self._load(given)
+            if isinstance(given, Compiled):
+                name, asked_for = given.name, given.folder
+            else:  # several are named as their operator does: by their folders or models
+                asked_for = Path(given)
+                name = (program.name if len(self._compiled) == 1 else "") or asked_for.resolve().name
+            found.append(Served(program, weights, self._state_of(asked_for, folder, name), name, folder))
         names, hashes = [one.name for one in found], [one.program.content_hash for one in found]
         if len(set(names)) < len(names) or len(set(hashes)) < len(hashes):
             same = "have one name" if len(set(names)) < len(names) else "differ in their weights alone"
@@ -166,7 +169,13 @@ class Server:
             )
         return found
 
-    def _state_of(self, asked_for: str | Path | None, loaded: Compiled) -> Path:
+    def _load(self, given: Compiled | str | Path) -> tuple[Path | None, Program, Mapping[str, Array]]:
+        """Load a program and its weights, and find the folder that they are in."""
+        if isinstance(given, Compiled):
+            return given.folder, given.program, given.weights
+        return load_by_name(given, lambda line: self._events.write("deriving", what=line))
+
+    def _state_of(self, asked_for: Path | None, folder: Path | None, name: str) -> Path:
         given = self._settings.state
         if len(self._compiled) > 1:
             if given is None:
@@ -175,18 +184,10 @@ class Server:
                     where="`state`",
                     remedy="Give a folder for them and for their bundles.",
                 )
-            return Path(given) / _name_of(asked_for or loaded.name, loaded)
+            return Path(given) / Path(asked_for or name).resolve().name
         if given is not None:
             return Path(given)
-        return Path() if asked_for is None or loaded.folder is None else usual_state(asked_for, loaded.folder)
-
-    def _report(self, update: Update) -> None:
-        self._events.write("deriving", what=update.note)
-
-
-def _name_of(given: Compiled | str | Path, loaded: Compiled) -> str:
-    """Name one of several programs as its operator does: by its folder or model."""
-    return loaded.name if isinstance(given, Compiled) else Path(given).resolve().name
+        return Path() if asked_for is None or folder is None else usual_state(asked_for, folder)
 
 
 class _NoEvents(EventLog):

@@ -22,10 +22,8 @@ from sphynx.compiler.precision import Precision
 from sphynx.compiler.settings import CompileSettings
 from sphynx.errors import SphynxError
 from sphynx.network.build import AnyNetwork, build_network
-from sphynx.program.files import load_program
-from sphynx.program.folder import save_compiled
+from sphynx.program.files import load_compiled, load_program, save_compiled
 from sphynx.program.interpret import interpret
-from sphynx.program.weights import load_weights
 from sphynx.protocol.off_by_one import with_ring_for
 from sphynx.space.choices import ConvStack
 from sphynx.space.design import Design
@@ -111,8 +109,7 @@ def _settle(network: AnyNetwork, images: torch.Tensor) -> None:
 
 def question(folder: Path, batch: int) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     """Random images inside the program's ranges, and the oracle's logits for them."""
-    program = load_program(folder)
-    weights = load_weights(folder, program)
+    program, weights = load_compiled(folder)
     refusal: SphynxError | None = None
     for contrast in (128, 64, 32, 16, 8, 4, 2):  # strong noise is unlike what a trained network was calibrated on
         rng = np.random.default_rng(1)

@@ -19,10 +19,8 @@ from sphynx.data.sample_pictures import sample_photographs
 from sphynx.network.in_the_clear import answer_in_the_clear
 from sphynx.network.trained import TrainedNetwork, load_trained
 from sphynx.program.backends import Backend
-from sphynx.program.files import load_program
-from sphynx.program.folder import save_compiled
+from sphynx.program.files import load_compiled, load_program, save_compiled
 from sphynx.program.interpret import interpret
-from sphynx.program.weights import load_weights
 from sphynx.protocol.channel import Section, Span
 from sphynx.protocol.inference import MASKED_PICTURE
 from sphynx.report.summary import Judged
@@ -137,8 +135,7 @@ def _play(
     judged: Judged,
     tell: Tell,
 ) -> Scene:
-    program = load_program(compiled)
-    weights = load_weights(compiled, program)
+    program, weights = load_compiled(compiled)
     stack = np.stack([question.pixels for question in questions])
     expected = interpret(program, weights, stack)
     logits_in_the_clear, seconds = answer_in_the_clear(network, stack)

@@ -1,17 +1,22 @@
-"""program.json: the public program as a file. A client needs nothing else of a compiled folder. No torch.
+"""A compiled folder: program.json, and the weights, or what they follow from (compiler/rounding.py). No torch.
 
-The file holds the program's JSON and its content hash; a file whose content does not match its hash is refused.
+program.json is public, and all that a client needs. It holds the program's JSON and its content hash; a file whose
+content does not match its hash is refused.
 """
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Protocol
 
 from sphynx.errors import InputError
+from sphynx.program.convolve import Array
 from sphynx.program.ir import Program
 from sphynx.program.parse import program_from_json
+from sphynx.program.weights import WEIGHTS, load_weights, save_corrections, save_weights
 from sphynx.space.artifact import PROGRAM, refuse_uncompiled
 from sphynx.space.json_file import read_json
 
@@ -50,6 +55,36 @@ def parse_wanted(text: str) -> str:
             remedy=f"Give at least its first {SHOWN_DIGITS} hex digits, as sphynx compile prints them.",
         )
     return digits
+
+
+class Parts(Protocol):
+    """A program compiled just now, with its parts; of a loaded one the corrections are not known any more."""
+
+    @property
+    def program(self) -> Program: ...
+    @property
+    def weights(self) -> Mapping[str, Array]: ...
+    @property
+    def corrections(self) -> Mapping[str, Array] | None: ...
+
+
+def save_compiled(folder: Path, compiled: Parts, *, derivable: bool = False) -> None:
+    """The secret first: a folder that has a program also has its weights, or from what to derive them."""
+    folder.mkdir(parents=True, exist_ok=True)
+    if derivable:
+        if compiled.corrections is None:
+            raise InputError("its corrections are missing", where=str(folder), remedy="Compile the model again.")
+        save_corrections(folder, compiled.program, compiled.corrections)
+        (folder / WEIGHTS).unlink(missing_ok=True)  # an older program's would be taken for this one's
+    else:
+        save_weights(folder, compiled.program, compiled.weights)
+    save_program(folder, compiled.program)
+
+
+def load_compiled(folder: Path) -> tuple[Program, dict[str, Array]]:
+    """Read a program and its weights."""
+    program = load_program(folder)
+    return program, load_weights(folder, program)
 
 
 def save_program(folder: Path, program: Program) -> None:

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sphynx.errors import SphynxError
-from sphynx.program.files import load_program
-from sphynx.program.weights import load_weights
+from sphynx.program.files import load_compiled
 from sphynx.record import Record
 from sphynx.service.events import EventLog
 from sphynx.service.hosting import Served, open_server
@@ -29,8 +28,8 @@ class ServerOrder(Record):
 
 def main() -> None:
     order = ServerOrder.from_json(json.loads(sys.argv[1]))
-    program = load_program(order.compiled)
-    weights, events = load_weights(order.compiled, program), EventLog(sys.stderr)
+    program, weights = load_compiled(order.compiled)
+    events = EventLog(sys.stderr)
     served = Served(program, weights, order.settings.state_folder, compiled=order.compiled)
     with open_server([served], order.settings, events, stops_by_signal=True) as hosted:
         hosted.server.serve()

@@ -18,8 +18,7 @@ from pathlib import Path
 
 from sphynx.core import limit_cores
 from sphynx.errors import SphynxError
-from sphynx.program.files import load_program
-from sphynx.program.weights import load_weights
+from sphynx.program.files import load_compiled
 from sphynx.protocol.shared_weights import read_shared
 from sphynx.protocol.verify.plan import CheckPlan
 from sphynx.record import Record
@@ -56,9 +55,8 @@ def work(order: WorkerOrder) -> None:
     settings, limits, state = order.settings, order.settings.limits, order.settings.state_folder
     control = socket.socket(fileno=order.control)
     link = OwnerLink(control, _leave)
-    program = load_program(order.compiled)
-    weights, memory_bytes = load_weights(order.compiled, program), limits.weight_memory_bytes
-    model = read_shared(order.weights, program, weights, memory_bytes=memory_bytes, check=order.check)
+    program, weights = load_compiled(order.compiled)
+    model = read_shared(order.weights, program, weights, memory_bytes=limits.weight_memory_bytes, check=order.check)
     events = EventLog(sys.stderr, worker=order.number)
     with Store(
         state,

@@ -25,8 +25,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from sphynx.errors import INSTALL_DESIGN, InputError, MissingPartError
-from sphynx.program.files import load_program, save_program
-from sphynx.program.weights import WEIGHTS, load_weights, save_weights
+from sphynx.program.convolve import Array
+from sphynx.program.files import load_compiled, load_program, save_program
+from sphynx.program.ir import Program
+from sphynx.program.weights import WEIGHTS, save_weights
 from sphynx.run.cache import cache_folder
 from sphynx.version import __version__
 from sphynx.zoo.shipped import SHIPPED, program_path
@@ -37,6 +39,12 @@ KEPT_SECONDS = 90 * 24 * 3600
 FRESH = ".new-"
 # As `compiled_folder` and tempfile call them: nothing else in the cache is ours to delete.
 _OURS = re.compile(rf"[a-z0-9][a-z0-9.-]*-[0-9a-f]{{16}}|{re.escape(FRESH)}[a-z0-9_]{{8}}")
+
+
+def load_by_name(compiled_or_name: str | Path, tell: Tell) -> tuple[Path, Program, dict[str, Array]]:
+    """A compiled folder or a model's name: the folder that has its weights, the program and the weights."""
+    folder = compiled_folder(compiled_or_name, tell)
+    return folder, *load_compiled(folder)
 
 
 def compiled_folder(compiled_or_name: str | Path, tell: Tell, models: Path = SHIPPED) -> Path:
@@ -87,7 +95,7 @@ def _is_whole(kept: Path) -> bool:
     try:
         if not kept.is_dir():
             return False
-        load_weights(kept, load_program(kept))
+        load_compiled(kept)
     except (InputError, OSError):  # the latter: a folder above it that may not be entered, such as another's home
         return False
     return True
