@@ -2,11 +2,14 @@
 """Private inferences a second on 1, 2, 4, ... cores of one machine, both parties on them, the offline phase included.
 
     PYTHONPATH=src python -m benchmarks.cores compiled/digits --cores 1,2,4,8,16 --seconds 20 -o cores.json
+    PYTHONPATH=src python -m benchmarks.cores compiled/digits --cores 8 --apart --group 16 -o cores.json
 
 Server and clients run on the first N cores only. The server has a worker process for each (`sphynx serve
 --processes`, one process on one core), the clients are twice as many processes of one thread each; each prepares a
 bundle, uses it, holds the logits against the integer oracle's, and begins again. Before them one client alone: the
-online latency of a server that is not busy. No torch is needed; the folder is one of `sphynx compile`.
+online latency of a server that is not busy. No torch is needed; the folder is one of `sphynx compile`. `--apart` gives
+the clients as many cores of their own, as if they were another machine; with `--group` they prepare so many bundles at
+once, and use them before they prepare the next.
 
 Inferences a second are counted while all clients ask: what one has done of its last inference by then counts as a part.
 `speedup` is against the first row. CPU seconds are those of the server's processes, per inference, with the clients'
@@ -101,15 +104,26 @@ def measure(asked: argparse.Namespace, cores: int) -> dict[str, Any]:
         tempfile.TemporaryDirectory(prefix="sphynx-cores-", dir=asked.state) as temporary,
         running_server(folder, Path(temporary), clients=clients, limits=limits, processes=processes) as server,
     ):
-        ask = partial(run_clients, OneThread(server), backend=asked.backend, pixels=pixels[0], expected=expected[0])
+        if asked.apart:
+            os.sched_setaffinity(0, asked.allowed[cores : 2 * cores])  # the clients, which are started from here on
+        ask = partial(
+            run_clients,
+            OneThread(server),
+            backend=asked.backend,
+            pixels=pixels[0],
+            expected=expected[0],
+            group=asked.group,
+        )
         _use, alone = ask(count=1, seconds=asked.seconds / 4)
         before_s = cpu_s(server.pid)
         _use, together = ask(count=clients, seconds=asked.seconds)
-        done = sum(len(one.latencies_s) for one in together) + clients
+        done = sum(len(one.latencies_s) for one in together) + clients * asked.group
         return {
             "cores": cores,
             "processes": processes,
             "clients": clients,
+            "group": asked.group,
+            "apart": asked.apart,
             **summary(together),
             "online_alone_s": statistics.median(alone[0].online_s),
             "offline_alone_s": statistics.median(alone[0].offline_s),
@@ -157,7 +171,8 @@ def summary(asked: list[Asked]) -> dict[str, Any]:
 def line(row: dict[str, Any]) -> str:
     bounds = ", ".join(f"{name} {value:.2f}x" for name, value in row.get("bound_speedup", {}).items())
     return (
-        f"{row['cores']:3} cores, {row['processes']} processes, {row['clients']} clients: "
+        f"{row['cores']:3} cores{' for each party' * row['apart']}, {row['processes']} processes, "
+        f"{row['clients']} clients: "
         f"{row['inferences_per_s']:.2f} a second ({row['speedup']:.2f}x), online {1e3 * row['online_s']:.1f} ms, "
         f"alone {1e3 * row['online_alone_s']:.1f} ms; bound: {bounds or 'not measured'}"
     )
@@ -170,12 +185,14 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=0, help="of the server; as many as cores unless given")
     parser.add_argument("--clients", type=int, default=0, help="twice the cores unless given")
     parser.add_argument("--backend", choices=("gc", "gmw"), default="gmw")
+    parser.add_argument("--group", type=int, default=1, help="bundles that a client prepares at once")
+    parser.add_argument("--apart", action="store_true", help="as many cores again for the clients")
     parser.add_argument("--seconds", type=float, default=20.0, help="of each row")
     parser.add_argument("--bound-seconds", type=float, default=2.0, help="of each row and kind of bound; 0: none")
     parser.add_argument("--state", type=Path, help="where both parties keep their bundles; a temporary folder else")
     parser.add_argument("-o", "--out", type=Path)
     asked = parser.parse_args()
-    allowed = sorted(os.sched_getaffinity(0))
+    asked.allowed = allowed = sorted(os.sched_getaffinity(0))
     rows: list[dict[str, Any]] = []
     program = load_program(asked.folder)
     found = {
@@ -187,7 +204,7 @@ def main() -> None:
         "rows": rows,
     }
     for cores in (int(word) for word in asked.cores.split(",")):
-        if cores > len(allowed):
+        if cores * (1 + asked.apart) > len(allowed):
             continue
         os.sched_setaffinity(0, allowed[:cores])  # the processes that are started inherit it
         row = measure(asked, cores)

@@ -1,8 +1,8 @@
 """The client processes of a throughput benchmark, which ask a running server without pause.
 
-Each prepares a bundle, uses it for one image, holds the logits against the oracle's, and begins again until the time is
-over. The first inference, which also makes the session's set-up, is not counted; then all start together. No torch:
-a client has none.
+Each prepares a bundle, or a group of them, uses each for one image, holds the logits against the oracle's, and begins
+again until the time is over. The first group, which also makes the session's set-up, is not counted; then all start
+together. No torch: a client has none.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Serving(Protocol):
 
 @dataclass(frozen=True)
 class Asked:
-    """Times of one client, on the clock that all processes of a machine share."""
+    """Times of one client, on the clock that all processes of a machine share. Latencies are shares of the group's."""
 
     start_s: float
     latencies_s: list[float]
@@ -87,9 +87,11 @@ def run_clients(
     pixels: NDArray[np.uint8],
     expected: NDArray[np.int64],
     seconds: float,
+    group: int = 1,
 ) -> tuple[ServerUse, list[Asked]]:
     values = partial(values_of, where="bench throughput", remedy="Run it again with one model and `clients=1`.")
-    with workers(*((_ask, serving, number, backend, pixels, expected, seconds) for number in range(count))) as ends:
+    calls = ((_ask, serving, number, backend, pixels, expected, seconds, group) for number in range(count))
+    with workers(*calls) as ends:
         values(map(told_by, ends))  # all have their session, and have asked once
         before_s = cpu_seconds_of(serving.pid)
         for end in ends:
@@ -108,14 +110,15 @@ def _ask(
     pixels: NDArray[np.uint8],
     expected: NDArray[np.int64],
     seconds: float,
+    group: int,
 ) -> Asked:
     with serving.client(number) as client:
 
-        def ask() -> Answer:
-            client.prepare(1, backend=backend)
-            return client.infer(pixels)
+        def ask() -> list[Answer]:
+            client.prepare(group, backend=backend)
+            return [client.infer(pixels) for _ in range(group)]
 
-        equal = np.array_equal(ask().integer_logits, expected)
+        equal = all(np.array_equal(answer.integer_logits, expected) for answer in ask())
         told.send(("done", None))
         told.recv()
         answers: list[Answer] = []
@@ -123,9 +126,9 @@ def _ask(
         cpu_s, start_s = time.process_time(), time.monotonic()
         since_s = start_s
         while not answers or since_s < start_s + seconds:
-            answers.append(ask())
+            answers += ask()
             now_s = time.monotonic()
-            latencies.append(now_s - since_s)
+            latencies += [(now_s - since_s) / group] * group
             since_s = now_s
         cpu_s = time.process_time() - cpu_s
     return Asked(
