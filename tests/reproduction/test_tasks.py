@@ -1,0 +1,49 @@
+import signal
+from pathlib import Path
+
+import pytest
+from reproduction import tasks
+from reproduction.tasks import Task, run_tasks
+
+
+def test_tasks_wait_for_what_they_need_and_are_not_done_again(tmp_path: Path) -> None:
+    first, second, third = (tmp_path / name for name in ("first", "second", "third"))
+    found = {
+        "third": Task(lambda: third.write_text(second.read_text() + "3"), third, ("second",), quick=True),
+        "second": Task(lambda: second.write_text(first.read_text() + "2"), second, ("first",)),
+        "first": Task(lambda: first.write_text("1"), first),
+    }
+    assert not run_tasks(found, ["second"], jobs=2, seconds=60, logs=tmp_path / "logs")
+    assert not run_tasks(found, ["first", "second", "third"], jobs=2, seconds=-1, logs=tmp_path / "logs")
+    for _ in range(2):
+        assert run_tasks(found, ["first", "second", "third"], jobs=2, seconds=60, logs=tmp_path / "logs")
+        assert third.read_text() == "123"
+        first.write_text("another")
+
+
+def test_a_failed_task_keeps_back_what_needs_it_and_says_why(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    judged: list[str] = []
+    found = {
+        "bad": Task(lambda: 1 // 0, tmp_path / "bad"),
+        "after": Task(lambda: judged.append("after"), tmp_path / "after", ("bad",)),
+        "judge": Task(lambda: judged.append("judge"), tmp_path / "judge", ("bad",), quick=True),
+    }
+    assert not run_tasks(found, list(found), jobs=1, seconds=60, logs=tmp_path / "logs")
+    assert judged == ["judge"] and "ZeroDivisionError" in capsys.readouterr().out
+
+
+def test_at_the_end_of_the_time_what_runs_may_save(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tasks, "LEAST_SECONDS", 0.0)
+
+    def save_when_asked() -> None:
+        try:
+            signal.pause()
+        except KeyboardInterrupt:
+            (tmp_path / "saved").touch()
+            raise
+
+    found = {"long": Task(save_when_asked, tmp_path / "long")}
+    assert not run_tasks(found, ["long"], jobs=1, seconds=2, logs=tmp_path / "logs")
+    assert (tmp_path / "saved").is_file()
