@@ -6,11 +6,15 @@ import pytest
 import torch
 
 import sphynx
+from sphynx.compiler.frontend.designed import can_be_walked, trace_stored
+from sphynx.compiler.frontend.torch_network import trace
 from sphynx.errors import InputError
 from sphynx.network.build import build_network
 from sphynx.network.reduced import describe_layers, rectified_layers
+from sphynx.network.stored import StoredNetwork
 from sphynx.network.trained import TrainedNetwork
 from sphynx.program.cost.cost import total_cost
+from sphynx.program.weights import content_hash
 from sphynx.space.files import AnyDesign
 from sphynx.space.reduced import BaseDesign, ReducedDesign
 from sphynx.space.reference import ResNet18Design
@@ -57,6 +61,10 @@ def test_channels_of_any_kind_are_compiled_exactly(base: BaseDesign, kinds: str)
     assert isinstance(network.design, ReducedDesign)
     counted, cost = network.design.counts, total_cost(compiled.program)
     assert (cost.relus, cost.squares) == (counted.relus, counted.squares)
+    if can_be_walked(network.design):
+        arrays = {name: tensor.numpy() for name, tensor in network.module.state_dict().items()}
+        stored = trace_stored(StoredNetwork(network.design, arrays), network.mean, network.std)
+        assert content_hash(stored.weights) == content_hash(trace(network.module, network.mean, network.std).weights)
     if "s" not in kinds:
         assert cost.truncations <= counted.truncations + network.design.account.total.relus
 

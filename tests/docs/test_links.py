@@ -48,9 +48,8 @@ def test_every_path_on_the_map_of_the_code_exists() -> None:
 
 def test_layers_and_walls_on_the_page_are_those_that_are_checked() -> None:
     page = (ROOT / "docs" / "architecture.md").read_text()
-    layers, verbs, _, wing, client = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"][
-        "contracts"
-    ]
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+    layers, verbs, _, wing, client, shipped = settings["contracts"]
     picture = page.split("## Layers")[1].split("    core/ (C++20")[0]
     checked = [name.strip().removeprefix("sphynx.") for row in layers["layers"] for name in row.split("|")]
     assert re.findall(r"^    (\w+) ", picture, re.MULTILINE) == checked
@@ -61,6 +60,9 @@ def test_layers_and_walls_on_the_page_are_those_that_are_checked() -> None:
     files = {f"sphynx.cli.{file.stem}" for file in (ROOT / "src" / "sphynx" / "cli").glob("*.py")}
     assert set(verbs["modules"]) < files
     assert without_torch == {name.split(".")[-1] for name in client["source_modules"]}
+    (derived,) = re.findall(r"^- Shipped models are derived without torch: (.*)\.$", page, re.MULTILINE)
+    named = {f"sphynx.{path.replace('/', '.')}" for path in re.findall(r"`([\w/]+)`", derived)}
+    assert named == set(shipped["source_modules"])
 
 
 def test_every_room_of_the_package_is_a_layer() -> None:

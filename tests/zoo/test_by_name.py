@@ -16,7 +16,8 @@ import torch
 from safetensors import SafetensorError
 
 from sphynx.errors import InputError, MissingPartError
-from sphynx.network.model import load_model, load_normalisation
+from sphynx.network.model import load_model
+from sphynx.network.stored import load_normalisation
 from sphynx.program import weights
 from sphynx.program.files import load_program
 from sphynx.program.interpret import interpret
@@ -224,8 +225,9 @@ def test_a_model_without_a_program_names_the_command_that_makes_it(models: Path)
     assert not said
 
 
-def test_without_torch_the_remedy_is_named(models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "sphynx.compiler.rounding", None)
+def test_without_torch_the_remedy_for_other_networks_is_named(models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sphynx.compiler.rounding.can_be_walked", lambda _: False)
+    monkeypatch.setitem(sys.modules, "sphynx.compiler.frontend.torch_network", None)
     with pytest.raises(MissingPartError, match="once") as refusal:
         compiled_folder("small", print, models)
     assert "pip install '.[design]'" in refusal.value.remedy and "copy" in refusal.value.remedy

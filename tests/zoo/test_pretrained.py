@@ -17,8 +17,9 @@ import sphynx.zoo.pretrained
 from sphynx.data.source import DataSource
 from sphynx.errors import InputError
 from sphynx.network.build import AnyNetwork
-from sphynx.network.model import load_model, load_normalisation, trained_on
+from sphynx.network.model import load_model, trained_on
 from sphynx.network.observe import observe
+from sphynx.network.stored import load_normalisation
 from sphynx.space.artifact import MODEL
 from sphynx.train.loop import train
 from sphynx.train.runs import teacher_for, train_seeds

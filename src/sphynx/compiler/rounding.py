@@ -15,13 +15,12 @@ from math import frexp
 from pathlib import Path
 
 import numpy as np
-import torch
 
-from sphynx.compiler.frontend.torch_network import trace
+from sphynx.compiler.frontend.designed import can_be_walked, trace_stored
 from sphynx.compiler.fusion.affine import Floats
 from sphynx.compiler.fusion.fuse import Fused
 from sphynx.errors import InputError
-from sphynx.network.model import load_model, load_normalisation
+from sphynx.network.stored import load_normalisation, load_stored
 from sphynx.program.convolve import Array
 from sphynx.program.ir import Combine, Graph, Linear, Program, Relu, Step, Summand, Truncate
 from sphynx.program.weights import load_corrections
@@ -33,13 +32,18 @@ def derive_weights(model: Path, folder: Path, program: Program) -> dict[str, Arr
     """Make the weights of `program` again, from the trained network in `model` and the corrections in `folder`.
 
     No calibration data and nothing to choose: the program says where the network is cut and at which scales it is
-    rounded.
+    rounded. Sphynx cells and streams take no torch; other networks are read as torch modules.
     """
     corrections = load_corrections(folder, program)
-    network = load_model(model)  # at its design's own widths
-    with torch.no_grad():
-        # A cut joint is a step of its name; no other step has a joint's name.
-        fused = trace(network, *load_normalisation(model), cuts={step.name for step in program.steps})
+    stored, normalisation = load_stored(model), load_normalisation(model)
+    cuts = {step.name for step in program.steps}  # a cut joint is a step of its name; no other step has a joint's name
+    if can_be_walked(stored.design):
+        fused = trace_stored(stored, *normalisation, cuts=cuts)
+    else:
+        from sphynx.compiler.frontend.torch_network import trace  # here: Sphynx cells and streams do without torch
+        from sphynx.network.model import load_model
+
+        fused = trace(load_model(model), *normalisation, cuts=cuts)
     if _structure(fused.graph) != _structure(program):
         raise InputError(
             "it was not compiled from the model beside it",

@@ -26,7 +26,7 @@ from sphynx.design.results import ComparedTrainings, Comparison, DesignResult, R
 from sphynx.design.retraining import retrainer
 from sphynx.design.time_budget import Estimate
 from sphynx.errors import InterruptedWorkError
-from sphynx.network.model import NORMALISATION
+from sphynx.network.stored import NORMALISATION
 from sphynx.run.folder import RunFolder
 from sphynx.run.progress import duration
 from sphynx.run.stages import Stages

@@ -1,8 +1,7 @@
 """A trained network as files: design.json says what it is, model.safetensors holds its weights, normalisation.json the
 mean and deviation of the channels (in units of the pixel range) that its inputs are normalised by, and the class names.
 
-The auxiliary head serves training only and is not kept. A file's metadata names the design it belongs to. Kernels may
-be kept as bytes, or in half precision (older files); a loaded network is in single precision always.
+`stored.py` reads them. A loaded network is in single precision always.
 """
 
 from __future__ import annotations
@@ -11,20 +10,20 @@ import json
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from sphynx.data.images import DataFace, Statistics
+from sphynx.data.images import DataFace
 from sphynx.data.source import DataSource, recorded_source
 from sphynx.errors import InputError
 from sphynx.network.build import AnyNetwork, build_network
+from sphynx.network.stored import NORMALISATION, SCALE, load_stored, misfit
 from sphynx.space.artifact import CARD, CONFIGURATION, DESIGN, MODEL
-from sphynx.space.files import design_fingerprint, load_any_design
+from sphynx.space.files import design_fingerprint
 
-NORMALISATION, RESULT = "normalisation.json", "result.json"
+RESULT = "result.json"
 _AUXILIARY = "auxiliary."
-_SCALE, _LARGEST_BYTE = ".scale", 127
+_LARGEST_BYTE = 127
 
 
 def save_model(folder: Path, network: AnyNetwork, *, compact: bool = False) -> None:
@@ -55,58 +54,23 @@ def _make_compact(weights: dict[str, Tensor], folder: Path) -> None:
         scale = torch.where(largest > 0, largest, 1.0) / _LARGEST_BYTE
         by_output = scale.view(-1, *[1] * (kernel.ndim - 1))
         weights[name] = (kernel / by_output).round().to(torch.int8)
-        weights[name + _SCALE] = scale
-
-
-def _make_full(weights: dict[str, Tensor]) -> None:
-    for name in [name for name, tensor in weights.items() if tensor.dtype == torch.int8]:
-        scale = weights.pop(name + _SCALE)
-        weights[name] = weights[name] * scale.view(-1, *[1] * (weights[name].ndim - 1))
+        weights[name + SCALE] = scale
 
 
 def load_model(path: Path) -> AnyNetwork:
     """From a run folder, or from a weights file that has its design.json beside it."""
-    file = path / MODEL if path.is_dir() else path
-    design = load_any_design(file.parent / DESIGN)
-    if not file.is_file():
-        raise InputError("there is no trained model", where=str(file), remedy="Finish the training run first.")
-    network = build_network(design)
+    stored = load_stored(path)
+    network = build_network(stored.design)
     try:
-        with safe_open(file, framework="pt") as opened:
-            belongs_to = (opened.metadata() or {}).get("design")
-            weights = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118 - not a dict
-    except (SafetensorError, OSError) as error:
-        raise InputError(f"the weights cannot be read ({error})", where=str(file), remedy="Train it again.") from error
-    if belongs_to != design_fingerprint(design):
-        raise InputError(
-            f"the weights do not belong to the design that {DESIGN} describes",
-            where=str(file),
-            remedy="Keep both files of one run together.",
-        )
-    try:
-        _make_full(weights)
-        network.load_state_dict(weights)
-    except (KeyError, RuntimeError) as error:
-        raise InputError(
-            f"the weights do not fit the design ({error})", where=str(file), remedy="Train it again."
-        ) from error
+        network.load_state_dict({name: torch.from_numpy(array) for name, array in stored.arrays.items()})
+    except RuntimeError as error:
+        raise misfit(error, path / MODEL if path.is_dir() else path) from error
     return network.eval()
 
 
 def save_normalisation(folder: Path, data: DataFace) -> None:
     described = {"mean": list(data.mean), "std": list(data.std), "class_names": list(data.train.class_names)}
     (folder / NORMALISATION).write_text(json.dumps(described, indent=2) + "\n")
-
-
-def load_normalisation(path: Path) -> tuple[Statistics, Statistics]:
-    file = (path if path.is_dir() else path.parent) / NORMALISATION
-    try:
-        described = json.loads(file.read_text())
-        return tuple(map(float, described["mean"])), tuple(map(float, described["std"]))
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise InputError(
-            f"the normalisation of the inputs cannot be read ({error})", where=str(file), remedy="Train it again."
-        ) from error
 
 
 def trained_on(path: Path) -> DataSource | None:

@@ -25,7 +25,7 @@ class StreamNetwork(nn.Module):
             nn.Sequential(*(StreamBlock(stage.width, channels, halo > 0) for channels in stage.channels))
             for stage, halo in zip(design.stages, halos, strict=True)
         )
-        padding = 0 if design.borders == "halo" else 1
+        padding = design.reduction_padding
         self.reductions = nn.ModuleList(
             nn.Sequential(nn.Conv2d(before, after, KERNEL, 2, padding, bias=False), InsideNorm(after, halo))
             for before, after, halo in zip(widths, widths[1:], halos[1:], strict=False)

@@ -13,7 +13,8 @@ from pathlib import Path
 from sphynx.data.images import Statistics
 from sphynx.data.source import DataSource
 from sphynx.network.build import AnyNetwork
-from sphynx.network.model import NORMALISATION, load_model, load_normalisation, trained_on
+from sphynx.network.model import load_model, trained_on
+from sphynx.network.stored import NORMALISATION, load_normalisation
 from sphynx.space.artifact import CARD, refuse_untrained
 from sphynx.space.files import AnyDesign
 

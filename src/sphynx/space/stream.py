@@ -113,6 +113,10 @@ class StreamDesign(Described):
         return self.stem_stride * self.halos[0] + self.stem_kernel // 2
 
     @property
+    def reduction_padding(self) -> int:
+        return 0 if self.borders == "halo" else 1
+
+    @property
     def blocks(self) -> int:
         return sum(len(stage.channels) for stage in self.stages)
 
@@ -146,7 +150,7 @@ def account_of_stream(design: StreamDesign) -> Account:
     account.close_row("stem", f"conv{design.stem_kernel}, stride {design.stem_stride}", s)
     for number, (stage, inside) in enumerate(zip(design.stages, maps, strict=True)):
         if number:
-            s = _conv_norm(tally, s, stage.width, KERNEL, 2, 0 if halo else 1)
+            s = _conv_norm(tally, s, stage.width, KERNEL, 2, design.reduction_padding)
             account.close_row(f"reduce {number}", f"conv{KERNEL}, stride 2", s)
         for block, channels in enumerate(stage.channels):
             rectified = tally.relu(tally.batch_norm(tally.convolution(inside, channels, KERNEL)))

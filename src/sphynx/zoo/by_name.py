@@ -1,4 +1,4 @@
-"""Compiled networks, weights included, by a model's name. No torch, unless weights are derived.
+"""Compiled networks, weights included, by a model's name. No torch for cells and streams, as all that are shipped are.
 
 The package holds a model's program but not its integer weights, which follow from the model (`derive_weights`). They
 are derived when they are first asked for and kept, with a copy of the program, as a compiled folder in the cache:
@@ -131,13 +131,15 @@ def _fresh_folder(cache: Path) -> Path:
 
 def _derive(model: Path, folder: Path, out: Path, kept: Path) -> None:
     try:
-        from sphynx.compiler.rounding import derive_weights  # here: it takes torch, which later starts do without
+        from sphynx.compiler.rounding import derive_weights  # here: later starts do without the compiler
+
+        program = load_program(folder)
+        weights = derive_weights(model, folder, program)
     except ModuleNotFoundError as error:
         raise MissingPartError(
-            f"deriving the weights (once) needs the package {error.name}",
+            f"deriving the weights of such a network (once) needs the package {error.name}",
             where=model.name,
             remedy=f"{INSTALL_DESIGN}, or copy {kept} from a machine that has it.",
         ) from None
-    program = load_program(folder)
-    save_weights(out, program, derive_weights(model, folder, program))
+    save_weights(out, program, weights)
     save_program(out, program)

@@ -11,10 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
+from sphynx.compiler.frontend.designed import can_be_walked, trace_stored
 from sphynx.compiler.frontend.torch_network import trace
 from sphynx.compiler.fusion.affine import Window
 from sphynx.compiler.fusion.fuse import Fused, Fuser
 from sphynx.network.build import AnyNetwork
+from sphynx.network.stored import StoredNetwork
 from sphynx.program.cost.widths import compared_tensors
 from sphynx.program.interpret import evaluate
 from sphynx.program.ir import Combine, Linear, Relu
@@ -33,7 +35,8 @@ def fused(network: AnyNetwork, **options: Any) -> Fused:
 
 
 def assert_equal(design: AnyDesign, draw_cuts: Callable[[tuple[str, ...]], Collection[str]] = lambda _: ()) -> Fused:
-    """Also that the outline has the very steps of the network with its weights."""
+    """Also that the outline has the very steps of the network with its weights, and that a network of cells or a stream
+    is fused from its stored arrays alone to the same numbers."""
     network = random_network(design)
     cuts = draw_cuts(fused(network, outline=True).joints)
     pixels = torch.randint(0, 256, (3, *design.image), generator=torch.Generator().manual_seed(1))
@@ -41,6 +44,12 @@ def assert_equal(design: AnyDesign, draw_cuts: Callable[[tuple[str, ...]], Colle
         expected = network(normalised(pixels)).numpy()
     compiled = fused(network, cuts=cuts)
     assert compiled.graph == fused(network, cuts=cuts, outline=True).graph
+    if can_be_walked(design):
+        arrays = {name: tensor.numpy() for name, tensor in network.state_dict().items()}
+        channels = design.image.channels
+        stored = trace_stored(StoredNetwork(design, arrays), MEAN[:channels], STD[:channels], cuts=cuts)
+        assert stored.graph == compiled.graph and stored.joints == compiled.joints
+        assert all(np.array_equal(stored.weights[name], array) for name, array in compiled.weights.items())
     got = evaluate(compiled.graph, compiled.weights, pixels.numpy().astype(np.float64), lambda *_: None)
     scale = np.abs(expected).max() + 1
     assert np.abs(got - expected).max() < 1e-9 * scale

@@ -1,4 +1,5 @@
-"""Walks a trained torch network, layer by layer, into a fused graph: Sphynx cells, streams, ResNet18, VGG11."""
+"""Walks a trained torch network into a fused graph: Sphynx cells and streams by their designs, ResNet18 and VGG11 layer
+by layer."""
 
 from __future__ import annotations
 
@@ -7,26 +8,23 @@ from collections.abc import Container
 import numpy as np
 from torch import nn
 
-from sphynx.compiler.frontend.torch_activation import walk_activation
-from sphynx.compiler.frontend.torch_layers import array_of, fixed_norm, kernel_of
-from sphynx.compiler.frontend.torch_stream import walk_stream
+from sphynx.compiler.frontend.activation import walk_activation
+from sphynx.compiler.frontend.cells import average_windows
+from sphynx.compiler.frontend.designed import walk_design
+from sphynx.compiler.frontend.torch_layers import TorchNumbers, array_of, fixed_norm, kernel_of
 from sphynx.compiler.fusion.affine import Node, Window
 from sphynx.compiler.fusion.fuse import Fused, Fuser
 from sphynx.compiler.fusion.nonlinear import Run, maximum, pools_first
 from sphynx.compiler.fusion.window_sums import adaptive_spans, sliding_spans
 from sphynx.errors import InputError
 from sphynx.network.build import AnyNetwork, is_network
-from sphynx.network.builder import ImageNetStem, SmallStem, SphynxNetwork
-from sphynx.network.cell import Cell
+from sphynx.network.builder import SphynxNetwork
 from sphynx.network.micro import MicroNetwork
-from sphynx.network.operations import FactorizedReduction
 from sphynx.network.reduced import ReducedActivation, ReducedNetwork
 from sphynx.network.reference import BasicBlock, ResNet18, Vgg11, WideResNet
 from sphynx.network.stream import StreamNetwork
-from sphynx.space.cell import INPUT_NODES
+from sphynx.program.outputs import LOGITS
 from sphynx.space.tally import windows
-
-LOGITS = "logits"
 
 
 def trace(
@@ -38,21 +36,22 @@ def trace(
     outline: bool = False,
 ) -> Fused:
     """Trace the network with its running statistics, from pixels 0 .. 255 to logits, in double precision."""
-    walker = _Walker(Fuser(network.design.image, mean, std, cuts=cuts, outline=outline))
+    fuser = Fuser(network.design.image, mean, std, cuts=cuts, outline=outline)
+    reduced = {}
     if isinstance(network, ReducedNetwork):
+        reduced = {layer.layer: layer for layer in network.design.layers}
         inner = network.inner
         assert is_network(inner)
         network = inner
-    x = walker.fuser.input
-    if isinstance(network, SphynxNetwork):
-        return walker.fuser.finish(walker.sphynx(network, x), LOGITS)
-    if isinstance(network, StreamNetwork):
-        return walker.fuser.finish(walk_stream(walker.fuser, network), LOGITS)
+    numbers = TorchNumbers(network, reduced)
+    if isinstance(network, SphynxNetwork | StreamNetwork):
+        return fuser.finish(walk_design(fuser, network.design, numbers), LOGITS)
+    walker, x = _Walker(fuser, numbers), fuser.input
     if isinstance(network, ResNet18):
         x = walker.sequence(network.stem, x, "stem")
         for number, block in enumerate(network.blocks):
             x = walker.block(block, x, f"blocks.{number}")
-        return walker.fuser.finish(walker.head(network.head, x), LOGITS)
+        return fuser.finish(walker.head(network.head, x), LOGITS)
     if isinstance(network, MicroNetwork | WideResNet):
         kind = "networks of the micro-search space" if isinstance(network, MicroNetwork) else "wide residual networks"
         raise InputError(
@@ -62,52 +61,14 @@ def trace(
         )
     assert isinstance(network, Vgg11)
     x = walker.sequence(network.features, x, "features")
-    return walker.fuser.finish(walker.sequence(network.classifier, x, "classifier"), LOGITS)
+    return fuser.finish(walker.sequence(network.classifier, x, "classifier"), LOGITS)
 
 
 class _Walker:
-    def __init__(self, fuser: Fuser) -> None:
-        self.fuser = fuser
+    """Layers are called in programs as their modules are."""
 
-    def sphynx(self, network: SphynxNetwork, x: Node) -> Node:
-        stem = network.stem
-        if isinstance(stem, ImageNetStem):
-            older = self.sequence(stem.to_quarter, x, "stem.to_quarter")
-            newer = self.sequence(stem.to_eighth, older, "stem.to_eighth")
-        else:
-            assert isinstance(stem, SmallStem)
-            older = newer = self.fuser.joint(self.sequence(stem.layers, x, "stem"), "stem")
-        for position, cell in enumerate(network.cells):
-            older, newer = newer, self.cell(cell, older, newer, f"cells.{position}")
-        return self.head(network.head, newer)
-
-    def cell(self, cell: nn.Module, older: Node, newer: Node, name: str) -> Node:
-        assert isinstance(cell, Cell)
-        nodes = [
-            self.fuser.joint(self.layer(cell.input_older, older, f"{name}.input_older"), f"{name}.nodes.0"),
-            self.fuser.joint(self.layer(cell.input_newer, newer, f"{name}.input_newer"), f"{name}.nodes.1"),
-        ]
-        convolved = {
-            source for source, edge in zip(cell.sources, cell.edges, strict=True) if not isinstance(edge, nn.Identity)
-        }
-        for number in range(0, len(cell.edges), 2):
-            first, second = (
-                self.layer(cell.edges[edge], nodes[cell.sources[edge]], f"{name}.edges.{edge}")
-                for edge in (number, number + 1)
-            )
-            total = first + second
-            nodes.append(self.fuser.joint(total, f"{name}.nodes.{len(nodes)}") if len(nodes) in convolved else total)
-        # A 1x1 convolution of joined nodes is the sum of its parts.
-        convolution, norm = cell.output
-        assert isinstance(convolution, nn.Conv2d)
-        parts = np.split(array_of(convolution.weight), len(nodes) - INPUT_NODES, axis=1)
-        joined: Node | None = None
-        for node, part in zip(nodes[INPUT_NODES:], parts, strict=True):
-            window = Window(1, 1, node.shape.height, node.shape.width)
-            term = self.fuser.convolve(node, part, window)
-            joined = term if joined is None else joined + term
-        assert joined is not None
-        return self.layer(cell.activation, self.layer(norm, joined, f"{name}.output"), f"{name}.activation")
+    def __init__(self, fuser: Fuser, numbers: TorchNumbers) -> None:
+        self.fuser, self.numbers = fuser, numbers
 
     def block(self, block: nn.Module, x: Node, name: str) -> Node:
         assert isinstance(block, BasicBlock)
@@ -138,13 +99,11 @@ class _Walker:
         if isinstance(layer, nn.Identity):
             return x
         if isinstance(layer, nn.ReLU | ReducedActivation):
-            return walk_activation(self.fuser, layer, x, name)
+            return walk_activation(self.fuser, self.numbers, name, x, name)
         if isinstance(layer, nn.BatchNorm2d):
             return self.fuser.scale(x, *fixed_norm(layer))
         if isinstance(layer, nn.Conv2d):
             return self.convolution(layer, x)
-        if isinstance(layer, FactorizedReduction):
-            return self.reduction(layer, x)
         if isinstance(layer, nn.AvgPool2d):
             return self.average_pool(layer, x, name)
         if isinstance(layer, nn.AdaptiveAvgPool2d):
@@ -165,31 +124,15 @@ class _Walker:
         height = windows(x.shape.height, rows, stride, top, dilation)
         width = windows(x.shape.width, columns, stride, left, dilation)
         window = Window(rows, columns, height, width, stride, dilation, top, left)
-        y = self.fuser.convolve(x, kernel_of(self.fuser, layer.weight), window, layer.groups)
+        y = self.fuser.convolve(x, kernel_of(layer.weight, outline=self.fuser.is_outline), window, layer.groups)
         return y if layer.bias is None else self.fuser.scale(y, np.ones(layer.out_channels), array_of(layer.bias))
-
-    def reduction(self, layer: FactorizedReduction, x: Node) -> Node:
-        """Two 1x1 convolutions of stride 2, one pixel apart, are one sparse 2x2 convolution."""
-        channels = layer.norm.num_features
-        odd = array_of(layer.odd.weight)
-        even_channels = 0 if layer.even is None else layer.even.out_channels
-        weights = np.zeros((channels, x.shape.channels, 2, 2))
-        if layer.even is not None:
-            weights[:even_channels, :, 0, 0] = array_of(layer.even.weight)[:, :, 0, 0]
-        weights[even_channels : even_channels + len(odd), :, 1, 1] = odd[:, :, 0, 0]
-        window = Window(2, 2, (x.shape.height + 1) // 2, (x.shape.width + 1) // 2, stride=2)
-        return self.fuser.scale(self.fuser.convolve(x, weights, window), *fixed_norm(layer.norm))
 
     def average_pool(self, layer: nn.AvgPool2d, x: Node, name: str) -> Node:
         kernel, stride, padding = (
             value[0] if isinstance(value, tuple) else value
             for value in (layer.kernel_size, layer.stride, layer.padding)
         )
-        rows, columns = (
-            sliding_spans(n, kernel, stride, padding, windows(n, kernel, stride, padding)) for n in x.shape[1:]
-        )
-        counts = ((kernel,) * len(rows), (kernel,) * len(columns)) if layer.count_include_pad else None
-        return self.fuser.average(x, rows, columns, name, counts=counts)
+        return average_windows(self.fuser, x, kernel, stride, padding, name, counts_padding=layer.count_include_pad)
 
     def adaptive_pool(self, layer: nn.AdaptiveAvgPool2d, x: Node, name: str) -> Node:
         grid = layer.output_size

@@ -1,29 +1,27 @@
-"""Walks a rectified layer of a torch network into a fused graph: plain ReLUs, and what a reduction made of them.
+"""Walks a rectified layer of a network of ours into a fused graph: plain ReLUs, and what a reduction made of them.
 
 Channels that are removed are not computed. Identities beside ReLUs are truncated as these are, so that the ring stays
-narrow; a layer without a nonlinearity left stays part of the linear map around it.
+narrow; a layer without a nonlinearity left stays part of the linear map around it. No torch.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from torch import nn
 
-from sphynx.compiler.frontend.torch_layers import array_of
-from sphynx.compiler.fusion.affine import Node
+from sphynx.compiler.frontend.numbers import Numbers, array_of
+from sphynx.compiler.fusion.affine import Floats, Node
 from sphynx.compiler.fusion.fuse import Fuser
 from sphynx.compiler.fusion.select import constant, select
 from sphynx.errors import InputError
-from sphynx.network.reduced import ReducedActivation
 from sphynx.program.ir import NOTHING, Relu, Square
 from sphynx.space.reduced import IDENTITY, RELU, REMOVED, SQUARE
 
 
-def walk_activation(fuser: Fuser, layer: nn.Module, node: Node, name: str) -> Node:
-    if not isinstance(layer, ReducedActivation):
-        assert isinstance(layer, nn.ReLU)
+def walk_activation(fuser: Fuser, numbers: Numbers, layer: str, node: Node, name: str) -> Node:
+    """Walk the ReLU layer that `numbers` calls `layer`; `name` is what the program calls it."""
+    described = numbers.reduced.get(layer)
+    if described is None:
         return fuser.relu(node, name)
-    described = layer.described
     kinds = described.kinds
     if described.is_per_value:
         raise InputError(
@@ -48,15 +46,15 @@ def walk_activation(fuser: Fuser, layer: nn.Module, node: Node, name: str) -> No
         passed = fuser.truncated(select(fuser, whole, name, _places(kept, IDENTITY)), f"{name}.passed")
         made.append(_place(fuser, passed, kinds, IDENTITY, name))
     if SQUARE in kept:
-        parabola = _square(fuser, layer, select(fuser, whole, name, _places(kept, SQUARE)), f"{name}.square")
+        squares = array_of(numbers, f"{layer}.coefficients")[:, list(_places(kinds, SQUARE))]
+        parabola = _square(fuser, squares, select(fuser, whole, name, _places(kept, SQUARE)), f"{name}.square")
         made.append(_place(fuser, parabola, kinds, SQUARE, name))
     return sum(made[1:], made[0])
 
 
-def _square(fuser: Fuser, layer: ReducedActivation, node: Node, name: str) -> Node:
+def _square(fuser: Fuser, coefficients: Floats, node: Node, name: str) -> Node:
     """a x^2 + b x + c; x is truncated too where some b is not zero."""
-    assert layer.coefficients is not None
-    a, b, c = array_of(layer.coefficients)[:, list(_places(layer.described.kinds, SQUARE))]
+    a, b, c = coefficients
     source = fuser.compared(node, f"{name}.input")
     parabola = fuser.scale(fuser.activate(Square(name, source)), a, c)
     if not b.any():
