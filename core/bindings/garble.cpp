@@ -99,6 +99,12 @@ void bind_garble(nb::module_& module) {
             [](unsigned w, unsigned k, unsigned f) { return PlannedCircuit(floor_circuit(w, k, f)); }, "w"_a,
             "k"_a, "f"_a)
         .def_static(
+            "label",
+            [](unsigned classes, unsigned w, std::uint64_t margin) {
+                return PlannedCircuit(label_circuit(classes, w, margin));
+            },
+            "classes"_a, "w"_a, "margin"_a)
+        .def_static(
             "adder", [](unsigned width) { return PlannedCircuit(adder_circuit(width)); }, "width"_a)
         .def_static("aes128", [] { return PlannedCircuit(aes128_circuit()); })
         .def("write_bristol", [](const PlannedCircuit& self) { return write_bristol(self.circuit); })

@@ -1,6 +1,8 @@
 #include "circuit/library.h"
 
 #include <array>
+#include <bit>
+#include <span>
 #include <stdexcept>
 
 #include "circuit/builder.h"
@@ -93,6 +95,43 @@ Circuit floor_circuit(unsigned w, unsigned k, unsigned f) {
     Value y(k, x[w - 1]);  // the sign goes on to the ring's highest bit
     for (unsigned bit = f; bit < w; ++bit) y[bit - f] = x[bit];
     return builder.finish({builder.subtract(y, mask)});
+}
+
+Circuit label_circuit(unsigned classes, unsigned w, std::uint64_t margin) {
+    if (classes < 2 || classes > 1u << 12 || w < 1 || w > 63 || margin >> w) {
+        throw std::invalid_argument(
+            "label_circuit needs 2 to 4096 classes, numbers of 1 to 63 bits and a margin of no more");
+    }
+    CircuitBuilder builder;
+    const Value server = builder.input(classes * w), client = builder.input(classes * w);
+    // As unsigned, in the same order: with the sign inverted.
+    const auto score = [&](unsigned number) {
+        const std::span<const Wire> own = std::span(server).subspan(number * w, w);
+        Value x = builder.add(own, std::span(client).subspan(number * w, w));
+        x[w - 1] = ~x[w - 1];
+        return x;
+    };
+    Value best = score(0), second;
+    Value label(std::bit_width(classes - 1), builder.constant(false));
+    for (unsigned number = 1; number < classes; ++number) {
+        const Value x = score(number);
+        const Wire leads = builder.less_than(best, x);
+        Value own;
+        for (std::size_t bit = 0; bit < label.size(); ++bit)
+            own.push_back(builder.constant(number >> bit & 1));
+        label = builder.multiplex(leads, own, label);
+        const Value before = best;
+        best = builder.multiplex(leads, x, before);
+        if (margin == 0) continue;
+        Value smaller;
+        for (unsigned bit = 0; bit < w; ++bit) smaller.push_back(x[bit] ^ before[bit] ^ best[bit]);
+        second =
+            number == 1 ? smaller : builder.multiplex(builder.less_than(second, smaller), smaller, second);
+    }
+    if (margin == 0) return builder.finish({label});
+    Value least;
+    for (unsigned bit = 0; bit < w; ++bit) least.push_back(builder.constant(margin >> bit & 1));
+    return builder.finish({label, {~builder.less_than(builder.subtract(best, second), least)}});
 }
 
 Circuit adder_circuit(unsigned width) {

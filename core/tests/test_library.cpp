@@ -43,6 +43,44 @@ void check_relu(unsigned w, unsigned k, unsigned f) {
     }
 }
 
+// Scores of 64 images, small ones so that many are equal, against the largest by plain comparisons.
+void check_label(unsigned classes, unsigned w, std::uint64_t margin) {
+    const Circuit circuit = label_circuit(classes, w, margin);
+    std::vector<std::int64_t> scores(classes * 64);
+    std::vector<std::uint64_t> planes(2 * classes * w);
+    std::uint64_t state = 1;
+    for (unsigned number = 0; number < classes; ++number) {
+        std::uint64_t server[64], client[64];
+        for (unsigned j = 0; j < 64; ++j) {
+            state = state * 0x5851f42d4c957f2d + 0x14057b7ef767814f;
+            std::int64_t& score = scores[number * 64 + j];
+            score = static_cast<std::int64_t>(state) >> (j % 2 ? 64 - w : 62);
+            client[j] = state * 0x9e3779b97f4a7c15 & low_bits(w);
+            server[j] = (static_cast<std::uint64_t>(score) - client[j]) & low_bits(w);
+        }
+        slice_bits(server, 64, w, &planes[number * w]);
+        slice_bits(client, 64, w, &planes[(classes + number) * w]);
+    }
+    std::vector<std::uint64_t> out(circuit.outputs.size());
+    evaluate_in_clear(circuit, planes.data(), 1, out.data());
+    const std::size_t label_bits = circuit.output_widths[0];
+    for (unsigned j = 0; j < 64; ++j) {
+        unsigned best = 0, label = 0;
+        for (unsigned number = 1; number < classes; ++number) {
+            if (scores[number * 64 + j] > scores[best * 64 + j]) best = number;
+        }
+        for (std::size_t bit = 0; bit < label_bits; ++bit) label |= (out[bit] >> j & 1) << bit;
+        CHECK(label == best);
+        if (margin == 0) continue;
+        bool leads = true;
+        for (unsigned number = 0; number < classes; ++number) {
+            const auto lead = static_cast<std::uint64_t>(scores[best * 64 + j] - scores[number * 64 + j]);
+            if (number != best && lead < margin) leads = false;
+        }
+        CHECK((out[label_bits] >> j & 1) == leads);
+    }
+}
+
 }  // namespace
 
 int main() {
@@ -55,6 +93,17 @@ int main() {
     CHECK_THROWS(relu_circuit(33, 32, 8));
     CHECK_THROWS(relu_circuit(32, 65, 8));
     CHECK_THROWS(relu_circuit(32, 32, 31));
+    CHECK(label_circuit(10, 28, 0).and_count() == 767 && label_circuit(10, 28, 1024).and_count() == 1287);
+    check_label(2, 4, 0);
+    check_label(2, 4, 2);
+    check_label(3, 20, 1000);
+    check_label(11, 31, 0);
+    check_label(11, 31, 3);
+    check_label(5, 63, std::uint64_t{1} << 61);
+    CHECK_THROWS(label_circuit(1, 28, 0));
+    CHECK_THROWS(label_circuit(4097, 28, 0));
+    CHECK_THROWS(label_circuit(10, 64, 0));
+    CHECK_THROWS(label_circuit(10, 28, 1u << 28));
     CHECK(floor_circuit(20, 36, 5).and_count() == 19 + 35);
     CHECK_THROWS(floor_circuit(33, 32, 8));
     CHECK_THROWS(floor_circuit(32, 32, 32));

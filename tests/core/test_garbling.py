@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from sphynx.core import Prg, garbling, ot
 from sphynx.core.bits import bit_values, plane_words, slice_bits, unslice_bits
+from sphynx.program.cost.answer import count_ands
 from tests.core.aes_vectors import FIPS_197_128
 
 KEY = bytes(range(16))
@@ -64,6 +65,37 @@ def test_signed_truncation(w: int, k: int, f: int) -> None:
     planes = np.concatenate([slice_bits(x_server, w), slice_bits(share, w), slice_bits(mask, k)])
     y = unslice_bits(run_garbled(circuit, planes, len(x)), len(x))
     assert [(int(a) + int(b)) % 2**k for a, b in zip(y, mask, strict=True)] == [(a >> f) % 2**k for a in x]
+
+
+@st.composite
+def score_cases(draw: st.DrawFn) -> tuple[int, int, list[list[int]]]:
+    """Classes, bits and rows of scores; small ones are often equal."""
+    classes, w = draw(st.integers(2, 9)), draw(st.integers(2, 63))
+    half = 1 << (w - 1)
+    score = st.integers(-half, half - 1) | st.integers(max(-half, -2), min(half - 1, 1))
+    rows = st.lists(score, min_size=classes, max_size=classes)
+    return classes, w, draw(st.lists(rows, min_size=1, max_size=70))
+
+
+@settings(max_examples=60, deadline=None)
+@given(score_cases(), st.integers(0, 2**63 - 1))
+def test_labels_of_scores(case: tuple[int, int, list[list[int]]], drawn: int) -> None:
+    classes, w, rows = case
+    margin = drawn % 4 if drawn % 3 else drawn % (1 << w)
+    circuit = garbling.label_circuit(classes, w, margin := min(margin, (1 << w) - 1))
+    assert circuit.and_count == count_ands(classes, w, margin)
+    scores = np.array(rows, np.int64)
+    client = np.random.default_rng(classes).integers(0, 2**64, scores.shape, np.uint64)
+    server = scores.astype(np.uint64) - client
+    columns = [share[:, number].copy() for share in (server, client) for number in range(classes)]
+    planes = np.concatenate([slice_bits(column, w) for column in columns])
+    label_bits = (classes - 1).bit_length()
+    found = bit_values(run_garbled(circuit, planes, len(rows)))[:, : len(rows)]
+    labels = (found[:label_bits] << np.arange(label_bits, dtype=np.uint64)[:, None]).sum(axis=0)
+    assert labels.tolist() == [row.index(max(row)) for row in rows]
+    if margin:
+        leads = [sorted(row)[-1] - sorted(row)[-2] >= margin for row in rows]
+        assert found[label_bits].tolist() == leads
 
 
 def test_halves_of_output_labels_go_with_their_colours() -> None:

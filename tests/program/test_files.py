@@ -214,6 +214,11 @@ def changed(change: Callable[[dict[str, Any]], None], program: Program | None = 
         lambda d: d["outputs"][0].update(class_names=["a"]),
         lambda d: d["outputs"][0].update(class_names=["a", "b", "c", "\x1b[2J"]),
         lambda d: d["outputs"][0].update(reveals="weights"),
+        lambda d: d["outputs"][0].update(reveals="label"),  # without a margin
+        lambda d: d["outputs"][0].update(reveals="label", margin=-1),
+        lambda d: d["outputs"][0].update(reveals="label", margin=1 << 36),
+        lambda d: d["outputs"][0].update(reveals="label", margin=0, class_names=[]),
+        lambda d: d["outputs"][0].update(margin=1),
         lambda d: d.pop("name"),
         lambda d: d["input"].update(picture_part=0),
         lambda d: d["input"].update(picture_part=-0.875),

@@ -20,6 +20,7 @@ from sphynx.program.backends import Backend
 from sphynx.program.convolve import Array
 from sphynx.program.extensions import SILENT, SOFTSPOKEN
 from sphynx.program.ir import Program
+from sphynx.program.labels import revealing_label
 from sphynx.program.weights import inside_groups, ungrouped
 from sphynx.protocol.channel import WIRE_VERSION, Channel
 from sphynx.protocol.inference import InferenceClient, InferenceServer
@@ -39,8 +40,12 @@ CASES: dict[str, tuple[Backend, Program]] = {
     "silent, malicious-client": ("gc", public_program()),
     "several outputs": ("gmw", several_program()),
     "several outputs, malicious-client": ("gc", several_program()),
+    "label, gc": ("gc", revealing_label(small_program(ring_bits=44))),
+    "label, gmw": ("gmw", revealing_label(small_program(ring_bits=44), margin=1000.0)),
+    "label, malicious-client": ("gc", revealing_label(public_program())),
 }
-CHECKS = dict.fromkeys(("malicious-client", "silent, malicious-client"), CheckPlan(44, 4))
+CHECKED = ("malicious-client", "silent, malicious-client", "label, malicious-client")
+CHECKS = dict.fromkeys(CHECKED, CheckPlan(44, 4))
 CHECKS["several outputs, malicious-client"] = CheckPlan(44, 8)
 MADE = dict.fromkeys(("silent", "silent, malicious-client"), SILENT)
 TOGETHER = {"groups": 5}  # bundles; otherwise one at a time

@@ -28,6 +28,12 @@ def floor_circuit(w: int, k: int, f: int) -> Circuit:
     return Circuit.floor(w, k, f)
 
 
+def label_circuit(classes: int, w: int, margin: int) -> Circuit:
+    """The number of the largest of `classes` sums of shares, the lowest where several are, for inputs of w bits each:
+    all of the garbler's, all of the evaluator's. With a margin also whether it leads by that much or more."""
+    return Circuit.label(classes, w, margin)
+
+
 def random_delta(prg: Prg) -> Words:
     """A garbling offset: random but for its lowest bit, which is 1."""
     delta = np.empty((1, 2), np.uint64)

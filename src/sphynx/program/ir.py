@@ -25,6 +25,7 @@ from sphynx.errors import InputError, join_faults
 from sphynx.program.convolve import Array
 from sphynx.program.faults import range_faults, stated_ranges, structural_faults
 from sphynx.program.inputs import PICTURE, Input
+from sphynx.program.labels import label_faults
 from sphynx.program.outputs import LOGITS, Final, Output, default_dims, output_faults, split_numbers
 from sphynx.program.steps import (
     KINDS,
@@ -234,6 +235,8 @@ class Program(Graph):
         for output in self.outputs:
             if output.source not in affine or output.source not in self.ranges:
                 yield f"the output {output.name} is not a linear map or a sum that has a range"
+            elif output.reveals == "label":
+                yield from label_faults(self.outputs, output, self.shapes, self.ranges)
 
     @cached_property
     def scales(self) -> dict[str, int]:
@@ -259,6 +262,11 @@ class Program(Graph):
         return next((output for output in self.outputs if output.has_classes), None)
 
     @property
+    def reveals_label(self) -> bool:
+        """Return whether a client gets a label in place of numbers."""
+        return any(output.reveals == "label" for output in self.outputs)
+
+    @property
     def class_names(self) -> tuple[str, ...]:
         return self.classes.class_names if self.classes else ()
 
@@ -276,7 +284,7 @@ class Program(Graph):
             "made_from": self.made_from,
             "image": list(self.image),
             "input": asdict(self.input),
-            "outputs": [asdict(output) for output in self.outputs],
+            "outputs": [_output_json(output) for output in self.outputs],
             "ring_bits": self.ring_bits,
             "weight_bits": self.weight_bits,
             "steps": [_step_json(step) for step in self.steps],
@@ -290,6 +298,13 @@ class Program(Graph):
 
 
 _KIND_NAMES = {kind: name for name, kind in KINDS.items()}
+
+
+def _output_json(output: Output) -> dict[str, Any]:
+    data = asdict(output)
+    if output.reveals != "label":
+        del data["margin"]
+    return data
 
 
 def _step_json(step: Step) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from sphynx.program.inputs import MAX_AXES
 from sphynx.space.tally import Shape
 
 Final = Literal["", "softmax", "log_softmax", "sigmoid"]
-Reveals = Literal["values"]  # what of an output its client gets: all of its numbers
+Reveals = Literal["values", "label"]  # what of an output its client gets: all of its numbers, or which is the largest
 LOGITS = "logits"  # the name of an output that has none
 MAX_OUTPUTS = 64
 
@@ -40,6 +40,7 @@ class Output:
     axis: int = 0  # of `dims`, along which a softmax is
     class_names: tuple[str, ...] = ()  # where its elements are scores of classes
     reveals: Reveals = "values"
+    margin: int = 0  # with a label: it is told where the largest number leads by so much, in the output's integers
 
     @property
     def has_classes(self) -> bool:
@@ -55,6 +56,8 @@ class Output:
             yield f"the output {self.name}: it has no axis {self.axis}"
         if self.class_names and len(self.class_names) != shape.size:
             yield f"{len(self.class_names)} class names for {shape.size} numbers of the output {self.name}"
+        if self.margin and self.reveals != "label":
+            yield f"the output {self.name}: it has a margin and reveals its values"
 
     def finished(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
         """Apply the network's own end to its numbers, [n, *dims]."""

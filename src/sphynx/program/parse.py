@@ -96,7 +96,8 @@ def _part_from_json(kind: type[Described], value: Any, where: str) -> Described:
     """Every key must be there: a client is told what it feeds and gets, not what would be usual."""
     if not isinstance(value, Mapping):
         raise InputError("it is not a JSON object", where=where, remedy=REMEDY)
-    missing = [field.name for field in fields(kind) if field.name not in value]
+    needed = {field.name for field in fields(kind)} - ({"margin"} if value.get("reveals") != "label" else set())
+    missing = sorted(needed - value.keys())
     if missing:
         raise InputError(f"{', '.join(missing)} is missing", where=where, remedy=REMEDY)
     try:

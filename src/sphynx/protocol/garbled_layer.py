@@ -101,7 +101,7 @@ def garble(
     scratch = layer.scratch(2 * layer.w + layer.k)
     for chunk in layer.chunks():
         zeros = _in(scratch, chunk)
-        _expand_labels(seed, layer, chunk, zeros[: layer.w])
+        expand_labels(seed, layer.w * chunk.start, zeros[: layer.w])
         zeros[layer.w :] = wires_of(labels.zeros, chunk)
         made = garbling.garble(
             layer.circuit, late_tweak, ots.delta, zeros, first_instance=chunk.start, with_halves=halves
@@ -131,7 +131,7 @@ def serve(channel: Channel, layer: GarbledLayer, material: Arrays, x: Words, wat
     seed, scratch = material["seed"].tobytes(), layer.scratch(layer.w)
     for chunk in layer.chunks():
         zeros = _in(scratch, chunk)
-        _expand_labels(seed, layer, chunk, zeros)
+        expand_labels(seed, layer.w * chunk.start, zeros)
         channel.send(garbling.encode(material["delta"], zeros, slice_bits(x[chunk.own], layer.w)).data)
     colours = np.frombuffer(channel.receive(layer.colours_bytes), np.uint64).reshape(layer.k, -1)
     values = colours ^ material["colours"]
@@ -175,7 +175,7 @@ def _in(scratch: Words, chunk: Chunk) -> Words:
     return scratch.reshape(-1)[: 2 * wires * chunk.count].reshape(wires, chunk.count, 2)
 
 
-def _expand_labels(seed: bytes, layer: GarbledLayer, chunk: Chunk, out: Words) -> None:
-    """The zero labels of the server's wires, (w, instances)."""
+def expand_labels(seed: bytes, first: int, out: Words) -> None:
+    """The zero labels of the server's wires, from the `first` of all on."""
     key, stream = seed[:_KEY_BYTES], int.from_bytes(seed[_KEY_BYTES:], "little")
-    _native.expand_seed(key, stream, layer.w * chunk.start, out, threads=0)
+    _native.expand_seed(key, stream, first, out, threads=0)

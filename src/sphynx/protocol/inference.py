@@ -14,7 +14,7 @@ sphynx.program.interpret, without the server seeing the image or the client the 
                    ReLU: holds W r - s,    <------ backend: gc -------> ReLU: holds the rest of x,
                    gets its r'                    or gmw                 gets y - r'
                           ...one exchange for each activation...
-                   outputs = shares added  <-- its shares of outputs --
+                   outputs = shares added  <-- its shares of outputs --     (or a label alone: answer.py)
 
 Each party's half of a bundle is spent by one inference; whoever drives these classes burns it before `infer`. Bundles
 can be prepared as a group: the images of all of them go through the linear maps at once, where they share ciphertexts
@@ -48,6 +48,16 @@ from sphynx.protocol.activations import (
     run_client,
     run_server,
     uses_up,
+)
+from sphynx.protocol.answer import (
+    ANSWER,
+    AnswerLayer,
+    garble_answer,
+    learn,
+    receive_answer_tables,
+    reveal,
+    send_choices,
+    take_choices,
 )
 from sphynx.protocol.bundle import Bundle, identify, mask_name, share_name
 from sphynx.protocol.channel import Channel, Section
@@ -132,8 +142,8 @@ class InferenceServer:
         self, bundle_ids: Sequence[bytes], backend: Backend, batch: int, made: Extensions
     ) -> Iterator[Bundle]:
         model, channel, images = self._model, self._channel, len(bundle_ids) * batch
-        layers = activation_layers(model.program, batch)
-        more = checked_messages(model.program, model.check, backend, batch) if model.check else ()
+        layers, answer = activation_layers(model.program, batch), AnswerLayer.planned(model.program, batch)
+        more = _other_messages(model.program, model.check, answer, backend, batch)
         check_messages(plan_images(model.offline, images), layers, backend, images, more)
 
         def empty(bundle_id: bytes) -> Bundle:
@@ -156,7 +166,10 @@ class InferenceServer:
             own_shares = {name: share[own] for name, share in shares.items()}
             bundle.arrays.update({share_name(name): model.with_bias(name, s) for name, s in own_shares.items()})
             if self._checked is None:
+                chosen = take_choices(channel, ots, answer) if answer else None
                 materials = prepare_server(channel, ots, backend, layers)
+                if answer and chosen:
+                    materials[ANSWER] = garble_answer(channel, ots, answer, chosen)
             else:
                 materials = self._checked.prepare(channel, ots, own_shares, bundle_id, batch)
             bundle.keep_materials(materials)
@@ -194,11 +207,15 @@ class InferenceServer:
                             y = run_server(channel, bundle.backend, layers[step.name], material, x)
                         summed.finish()
                         tensors[step.name] = y.reshape(shapes[step.name]).astype(model.dtype)
+        answer = AnswerLayer.planned(program, bundle.batch)
         for number, name in enumerate(program.output_names):
             with channel.section("online", name):
                 if checked and not number:
                     checked.judge(channel)
-                send_tensor(channel, program, tensors[name])
+                if answer:
+                    reveal(channel, answer, materials[ANSWER], tensors[name].astype(np.uint64))
+                else:
+                    send_tensor(channel, program, tensors[name])
 
     def _set_up(self, prg: Prg, context: bytes) -> tuple[rlwe.LinearServer, ServerOts]:
         params, channel = self._model.plan.params, self._channel
@@ -249,7 +266,8 @@ class InferenceClient:
         """Prepare a group, and give each bundle as soon as it is made: whoever writes it need not hold the others."""
         program, channel, images = self.program, self._channel, len(bundle_ids) * batch
         layers, plan = activation_layers(program, batch), plan_images(self._offline, images)
-        more = checked_messages(program, self._checked.plan, backend, batch) if self._checked else ()
+        answer = AnswerLayer.planned(program, batch)
+        more = _other_messages(program, self._checked.plan if self._checked else None, answer, backend, batch)
         check_messages(plan, layers, backend, images, more)
 
         def empty(bundle_id: bytes) -> Bundle:
@@ -276,7 +294,10 @@ class InferenceClient:
             shares = {step.name: entering(step, OwnTensors(tensors, own)) for step in program.activations}
             last = {name: own_copy(tensors[name], own) for name in program.output_names}
             if self._checked is None:
+                labels = send_choices(channel, ots, answer, last[program.output_names[0]]) if answer else None
                 materials = prepare_client(channel, ots, backend, layers, shares, masks)
+                if answer and labels is not None:
+                    materials[ANSWER] = receive_answer_tables(channel, answer, labels)
             else:
                 materials = self._checked.prepare(channel, ots, {**shares, **last}, masks, bundle_id, batch)
             bundle.arrays.update({mask_name(name): mask for name, mask in masks.items()})
@@ -292,7 +313,8 @@ class InferenceClient:
         return max(1, plan_group(self._offline).images // batch)
 
     def infer(self, bundle: Bundle, pixels: NDArray[Any]) -> NDArray[np.int64]:
-        """The program's integers (batch, channels, height, width) to those of its outputs, (batch, numbers)."""
+        """The program's integers (batch, channels, height, width) to those of its outputs, (batch, numbers), or to the
+        label that it reveals, (batch, 1)."""
         program, channel = self.program, self._channel
         bundle.check(program, "client", self._check_plan)
         require_images(program, pixels, bundle.batch)
@@ -315,11 +337,13 @@ class InferenceClient:
                     checked.run(channel, name)
                     continue
                 run_client(channel, bundle.backend, layer, materials.get(name, {}), own, new_mask)
-        outputs = {}
+        outputs, answer = {}, AnswerLayer.planned(program, bundle.batch)
         for number, name in enumerate(program.output_names):
             with channel.section("online", name):
                 if checked and not number:
                     checked.finish(channel)
+                if answer:
+                    return learn(channel, answer, materials[ANSWER])[:, None]
                 total = receive_tensor(channel, program, shapes[name]) + shares[name]
             # The sign is the ring's highest bit.
             unused = np.int64(64 - program.ring_bits)
@@ -333,6 +357,16 @@ class InferenceClient:
             channel.send(keys.public_key())
         with channel.section("setup", "ots"):
             return keys, set_up_client(channel, prg, context)
+
+
+def _other_messages(
+    program: Program, check: CheckPlan | None, answer: AnswerLayer | None, backend: Backend, images: int
+) -> Iterator[tuple[str, int]]:
+    """Bytes of messages that do not depend on the backend, by name."""
+    if check:
+        yield from checked_messages(program, check, backend, images)
+    if answer:
+        yield from answer.message_sizes()
 
 
 def _linear_after(program: Program) -> dict[str, list[Linear | PublicMap]]:

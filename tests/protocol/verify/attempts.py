@@ -86,7 +86,7 @@ def attempt(model: ServerModel, cheat: Cheat, seed: int, prg: Prg | None = None)
         return is_refused, sent.sent_bytes if sent else 0, offset
 
     def client(channel: Channel) -> list[NDArray[np.int64]] | None:
-        party = InferenceClient(PROGRAM, channel, prg, check=model.check)
+        party = InferenceClient(model.program, channel, prg, check=model.check)
         try:
             bundles = party.prepare_group(identifiers, "gc", cheat.batch)
             return [party.infer(bundle, picture(cheat.batch)) for bundle in bundles]

@@ -8,7 +8,7 @@
     online     client -> server    x - r, and its bits (nine for a pixel)
                ...                 as without this mode, signed truncations by circuits too
                client -> server    a hash over all output labels and the pixels' sums
-               server -> client    its shares of the outputs, after it compared
+               server -> client    its shares of the outputs, or the end of answer.py, after it compared
 
 In garbled circuits the labels of the client's bits authenticate them; what is added is that these bits are those of
 honest shares. docs/security/malicious-client.md has the argument and what remains.
@@ -35,6 +35,7 @@ from sphynx.program.extensions import SOFTSPOKEN, Extensions
 from sphynx.program.ir import INPUT, Program, Relu, Truncate
 from sphynx.program.security import require_mode
 from sphynx.protocol import garbled_layer
+from sphynx.protocol.answer import ANSWER, AnswerLayer, garble_answer, receive_answer_tables
 from sphynx.protocol.channel import Channel
 from sphynx.protocol.garbled_layer import GarbledLayer
 from sphynx.protocol.ots import ClientOts, OtCount, ServerOts, reserve_client, reserve_server
@@ -153,6 +154,8 @@ class CheckedServer:
             with channel.section("offline", name):
                 wires_of = partial(_circuit_labels, groups[name], layer)
                 materials[name] = garbled_layer.garble(channel, ots, layer, labels[name], wires_of, halves=True)
+        if answer := AnswerLayer.planned(program, images, plan.ring_bits):
+            materials[ANSWER] = garble_answer(channel, ots, answer, labels[program.output_names[0]])
         return materials
 
     def online(self, bundle_id: bytes, images: int, parts: Mapping[str, Arrays]) -> OnlineServer:
@@ -218,6 +221,8 @@ class CheckedClient:
                 own_labels = [_circuit_labels(groups[name], layer, labels[name], chunk) for chunk in layer.chunks()]
                 kept = np.concatenate([part.reshape(-1, 2) for part in own_labels])
                 materials[name] = {"labels": kept, **garbled_layer.receive_tables(channel, layer)}
+        if answer := AnswerLayer.planned(program, images, plan.ring_bits):
+            materials[ANSWER] = receive_answer_tables(channel, answer, labels[program.output_names[0]])
         return materials
 
     def online(self, bundle_id: bytes, images: int, parts: Mapping[str, Arrays]) -> OnlineClient:

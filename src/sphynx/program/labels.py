@@ -1,0 +1,68 @@
+"""Labels in place of numbers: of scores of classes a client gets the number of the largest, the first where several
+are, or that it is not sure.
+
+With a margin the label is told only where the largest score leads the second by the margin or more. Both are part of
+the program, hence of its hash, to which everything is bound that is prepared for it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sphynx.errors import InputError, join_faults
+from sphynx.program.convolve import Array
+from sphynx.program.outputs import Output
+from sphynx.space.tally import Shape
+
+if TYPE_CHECKING:
+    from sphynx.program.ir import Program
+
+NOT_SURE = -1  # in place of a class's number
+MAX_CLASSES, MAX_BITS = 1 << 12, 63  # that the circuit compares
+
+
+def label_faults(
+    outputs: Sequence[Output], output: Output, shapes: Mapping[str, Shape], ranges: Mapping[str, int]
+) -> Iterator[str]:
+    """List what keeps an output from being revealed as a label."""
+    size, bits = shapes[output.source].size, ranges[output.source]
+    if len(outputs) > 1:
+        yield f"a label is revealed of one output alone, and there are {len(outputs)}"
+    if not output.has_classes:
+        yield f"the output {output.name}: its numbers are not scores of classes, so it has no label"
+    elif output.final == "sigmoid":
+        yield f"the output {output.name}: several of its classes may hold at once, so it has no label"
+    if not 2 <= size <= MAX_CLASSES:
+        yield f"the output {output.name}: a label is one of 2 to {MAX_CLASSES:,} classes, not of {size:,}"
+    if bits > MAX_BITS:
+        yield f"the output {output.name}: its numbers have {bits} bits, and labels are found of {MAX_BITS} or fewer"
+    elif not 0 <= output.margin < 1 << bits:
+        yield f"the output {output.name}: no number of {bits} bits leads by {output.margin:,}"
+
+
+def revealing_label(program: Program, margin: float = 0.0) -> Program:
+    """Make the same program for clients that get a label alone: the first of the largest scores, or that it is not sure
+    where that leads the second by less than `margin`, in the units of the scores. Refuses what has no label."""
+    if not math.isfinite(margin) or margin < 0:
+        raise InputError(f"{margin} is not a margin", where="`margin`", remedy="Give 0 or more.")
+    output = program.outputs[0]
+    least = math.ceil(margin * 2.0 ** program.scales[output.name])
+    faults = list(label_faults(program.outputs, replace(output, margin=least), program.shapes, program.ranges))
+    if faults:
+        raise InputError(
+            join_faults(faults), where=program.name or "program", remedy="Reveal the numbers: leave `reveal` out."
+        )
+    return replace(program, outputs=(replace(output, reveals="label", margin=least),))
+
+
+def find_labels(scores: Array, margin: int = 0) -> NDArray[np.int64]:
+    """The labels of integers [n, classes], NOT_SURE where the largest leads by less than the margin: the oracle."""
+    labels: NDArray[np.int64] = scores.argmax(axis=1).astype(np.int64)
+    ordered = np.sort(scores, axis=1)
+    return np.where(ordered[:, -1] - ordered[:, -2] >= margin, labels, NOT_SURE)
