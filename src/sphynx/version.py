@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 __version__ = "0.1.0"
-"""Of this installation.
+"""The version of this installation.
 
     >>> sphynx.__version__.count(".")
     2

@@ -14,6 +14,8 @@ from sphynx.cli.main import main
 from sphynx.data.open import open_data
 from sphynx.network.build import build_network
 from sphynx.network.model import save_model, save_normalisation
+from sphynx.program.cost.estimate import REFERENCE
+from sphynx.program.cost.kept_rates import keep_rates
 from sphynx.program.files import load_program
 from sphynx.space.cell import cell
 from sphynx.space.design import Design
@@ -114,9 +116,10 @@ def test_estimate_of_a_compiled_program(
     assert sphynx("estimate", "compiled", "--backend", "fhe").code == 2
     assert sphynx("estimate", "compiled", "--link", "modem").code == 2
     small = ("--image-size", "8", "--image-channels", "1", "--classes", "10", "--conv-stack", "single")
-    planned = sphynx("plan", "--latency-budget", "30ms", "--link", "lan", *small, "--json")
+    keep_rates(REFERENCE)  # how large the networks are that a plan tries depends on the machine
+    planned = sphynx("plan", "--latency-budget", "10ms", "--link", "lan", *small, "--json")
     assert planned.code == 0, planned.err
-    assert json.loads(planned.out)["online_seconds"] <= 0.03
+    assert json.loads(planned.out)["online_seconds"] <= 0.01
     assert sphynx("plan", *small).code == 2
 
 

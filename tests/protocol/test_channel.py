@@ -106,7 +106,7 @@ def test_a_message_of_an_unknown_kind_is_refused_as_such() -> None:
     """It said that 4 bytes came where 4 were expected."""
     raw, ours = socket.socketpair()
     raw.sendall(struct.pack("<2sBBI", b"Sx", WIRE_VERSION, 7, 4) + b"xxxx")
-    with pytest.raises(ConnectionLostError, match="a message of the unknown kind 7"):
+    with pytest.raises(ConnectionLostError, match="a message of unknown kind 7"):
         Channel(SocketStream(ours)).receive(4)
     raw.close()
 

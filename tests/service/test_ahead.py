@@ -114,7 +114,7 @@ def test_refilling_outlives_errors_and_tells_them() -> None:
     eventually(lambda: client.ready_ahead == AHEAD)
     refill.close()
     assert client.closed and client.pools == [AHEAD, 1, AHEAD, AHEAD]  # one alone after a failure
-    assert told == ["bundles are not made ahead now: no space left"]
+    assert told == ["bundles cannot be prepared ahead now: no space left"]
 
 
 def test_what_is_made_ahead_has_a_gauge(server: Scene) -> None:

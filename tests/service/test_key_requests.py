@@ -85,7 +85,7 @@ def test_openssl_s_own_requests_are_signed_and_its_verifier_agrees(home: Path, t
 
 def test_whoever_signs_says_what_is_signed(home: Path, tmp_path: Path) -> None:
     request = keys.request(tmp_path, "alice")
-    with pytest.raises(InputError, match="is of 'alice', not of 'bob'"):
+    with pytest.raises(InputError, match="is for 'alice', not for 'bob'"):
         keys.sign(home, "bob", request, client=True)
     with pytest.raises(InputError, match="no valid keys that this request could renew"):
         keys.sign(home, "alice", request)
@@ -94,7 +94,7 @@ def test_whoever_signs_says_what_is_signed(home: Path, tmp_path: Path) -> None:
     keys.install(tmp_path, "alice", keys.sign(home, "alice", request, client=True))
     with pytest.raises(InputError, match="keys of the other kind"):
         keys.sign(home, "alice", keys.request(tmp_path, "alice"), hosts=["inference.example"])
-    with pytest.raises(InputError, match="has other keys, which are valid"):  # who asks under her name gets none
+    with pytest.raises(InputError, match="already has other valid keys"):  # who asks under her name gets none
         keys.sign(home, "alice", keys.request(tmp_path / "mallory", "alice"), client=True)
     assert [party.name for party in keys.list_parties(home)] == ["alice"]
 

@@ -39,7 +39,7 @@ def test_what_starts_is_well_and_nothing_is_changed(scene: Scene, tmp_path: Path
         if scene.server.process is None:
             scene.server.start()  # then it is asked beside a server that runs
             code, found = check(scene.compiled, *usual, "--listen", f"127.0.0.1:{scene.server.port}")
-            assert code == 0 and "another process has now" in found["address"]["what"]
+            assert code == 0 and "another process is using now" in found["address"]["what"]
             with scene.client() as alice:
                 alice.prepare(1, backend="gmw")
             assert scene.server.stop() == 0

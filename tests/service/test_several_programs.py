@@ -70,13 +70,13 @@ def test_what_cannot_be_served_together_is_refused(scene: Scene, tmp_path: Path)
     other = tmp_path / "elsewhere" / scene.compiled.name
     save_tiny(other, 1, "other")
     usual: dict[str, Any] = {"keys": scene.server.keys, "listen": "127.0.0.1:0"}
-    with pytest.raises(InputError, match="two programs have one name"):
+    with pytest.raises(InputError, match="two programs have the same name"):
         sphynx.Server([scene.compiled, other], state=tmp_path / "state", **usual).start()
     save_tiny(tmp_path / "same", 1)
-    with pytest.raises(InputError, match="differ in their weights alone"):
+    with pytest.raises(InputError, match="differ only in their weights"):
         sphynx.Server([scene.compiled, tmp_path / "same"], state=tmp_path / "state", **usual).start()
     save_tiny(tmp_path / "other", 1, "other")
-    with pytest.raises(InputError, match="share a list of strikes"):
+    with pytest.raises(InputError, match="share one folder"):
         sphynx.Server([scene.compiled, tmp_path / "other"], **usual).start()
     with pytest.raises(InputError, match="several processes serve one program"):
         sphynx.Server([scene.compiled, tmp_path / "other"], state=tmp_path / "state", processes=2, **usual).start()

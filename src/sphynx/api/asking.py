@@ -131,7 +131,7 @@ class Client:
         `backend` chooses how ReLUs run: gc, gmw, or auto, what is faster over the measured link. Unless given it is the
         client's. Returns the choice."""
         if count < 1:
-            raise InputError(f"{count} bundles cannot be prepared", where="`count`", remedy="Give a number from 1 on.")
+            raise InputError(f"{count} bundles cannot be prepared", where="`count`", remedy="Give 1 or more.")
         choice = self._choice(backend)
 
         def report(number: int) -> None:

@@ -78,9 +78,9 @@ def _open_inputs(
         images = known_data(network, data)
         if not isinstance(images, Data):
             raise InputError(
-                "images are read while they are used, and a reduction needs them in memory",
+                "the data are streamed, but a reduction needs its images in memory",
                 where=images.name,
-                remedy="Name `data` that are opened in memory.",
+                remedy="Give `data` that are not streamed.",
             )
         return network, images
     if not is_network(network):

@@ -74,6 +74,6 @@ class Refill:
                     back_off_s = min(2 * back_off_s, LONGEST_PAUSE_S)
                     if str(error) != told:
                         told = str(error)
-                        self._warn(f"bundles are not made ahead now: {error}")
+                        self._warn(f"bundles cannot be prepared ahead now: {error}")
         finally:
             self._client.close()

@@ -161,7 +161,7 @@ class Server:
             found.append(Served(program, weights, self._state_of(asked_for, folder, name), name, folder))
         names, hashes = [one.name for one in found], [one.program.content_hash for one in found]
         if len(set(names)) < len(names) or len(set(hashes)) < len(hashes):
-            same = "have one name" if len(set(names)) < len(names) else "differ in their weights alone"
+            same = "have the same name" if len(set(names)) < len(names) else "differ only in their weights"
             raise InputError(
                 f"two programs {same} ({', '.join(names)})",
                 where="`compiled`",
@@ -180,9 +180,9 @@ class Server:
         if len(self._compiled) > 1:
             if given is None:
                 raise InputError(
-                    "several programs share a list of strikes and what was seen of revoked keys",
+                    "several programs share one folder: for bundles, strikes and lists of revoked keys",
                     where="`state`",
-                    remedy="Give a folder for them and for their bundles.",
+                    remedy="Give it: `state=DIR`.",
                 )
             return Path(given) / Path(asked_for or name).resolve().name
         if given is not None:

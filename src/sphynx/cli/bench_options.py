@@ -163,7 +163,7 @@ def print_rows(title: str, run: BenchRun) -> None:
     first = run.rows[0]
     note = f"medians of {first.repeats}; {first.transport}; {machine_words(run)}; x: relative to the clear"
     if any(row.plaintext_s is None for row in run.rows):
-        note += "; -: not timed in the clear, which takes the run's design.json in the compiled folder"
+        note += "; -: not timed in the clear, which needs the run's design.json in the compiled folder"
     print_table(title, PRIVATE_COLUMNS, private_rows(run.rows), note=note)
     if len({row.security for row in run.rows}) > 1:
         print_table("by security", SECURITY_COLUMNS, security_rows(run.rows), note="CPU: both parties; disk: a bundle")

@@ -25,7 +25,7 @@ def private(
     ] = "semi-honest",
     ot: Annotated[
         ExtensionChoice,
-        typer.Option("--ot", help="How OTs are extended; auto: the faster on the link for whoever asks often."),
+        typer.Option("--ot", help="OT extension; auto: the faster one on the link for a client that asks often."),
     ] = "auto",
     link: bench.Links = "loopback",
     repeat: bench.Repeat = 10,

@@ -172,7 +172,7 @@ def _bits_given(precision: Precision, context: typer.Context) -> Precision | Non
         return precision if given else None
     name = given[0]
     raise InputError(
-        "it needs `weight_bits`: without it, all numbers of bits are found",
+        "it needs `weight_bits`: without it, all bit widths are chosen automatically",
         where=f"`{name}`",
         remedy=f"Give both, such as `weight_bits=10` `{name}={getattr(precision, name)}`, or leave `{name}` out.",
     )

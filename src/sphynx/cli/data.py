@@ -129,7 +129,7 @@ def show(
 def sample(
     data: Annotated[str, typer.Argument(help="digits, a name from `sphynx data ls`, or a path.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="The picture: a .png file.", callback=out_file)],
-    number: Annotated[int, typer.Option("--number", "-n", min=0, help="Which of the images, counted from 0.")] = 0,
+    number: Annotated[int, typer.Option("--number", "-n", min=0, help="Number of the image, counted from 0.")] = 0,
     split: SplitOption = "test",
     image_size: DataSize = None,
     skip_bad: SkipBad = False,
@@ -169,12 +169,12 @@ def pack(
     image_size: DataSize = None,
     skip_bad: SkipBad = False,
     groups: GroupsOption = None,
-    part_size: Annotated[str, typer.Option("--part-size", help="The most that a part may hold.")] = "60M",
+    part_size: Annotated[str, typer.Option("--part-size", help="The largest size of a part.")] = "60M",
     as_json: Json = False,
 ) -> None:
-    """Pack a data set into a few files of PNG images, at the size that training wants: to carry it to another machine.
+    """Pack a data set into a few files of PNG images at the training size, to copy it to another machine.
 
-    The folder of parts is data like any other; it keeps classes' names and groups.
+    The folder can be used like any other data; it keeps the names of classes, and groups.
 
     Example:
 

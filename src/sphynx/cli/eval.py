@@ -123,7 +123,7 @@ def _print_scores(scores: Scores) -> None:
         ),
     )
     print_table(
-        "If answers below a probability are taken as not sure",
+        "When answers below a probability count as not sure",
         [">probability", ">answered", ">accuracy of these"],
         (
             [f"{one.threshold:.2f}", f"{one.answered:.1%}", "-" if one.accuracy is None else f"{one.accuracy:.1%}"]

@@ -29,7 +29,7 @@ def inspect(
     as_json: opt.Json = False,
     settings: Annotated[CompileSettings, dict.fromkeys(_LEFT_OUT)],
 ) -> None:
-    """Look at a network without compiling it, in seconds: inputs, outputs, all that is in the way, ReLUs, costs.
+    """Inspect a network in seconds, without compiling it: inputs, outputs, ReLUs, costs, and what prevents compiling.
 
     Exits with 1 if it cannot be compiled as it is.
 

@@ -46,7 +46,7 @@ def print_inspection(found: Inspection, wording: Callable[[str], str]) -> None:
                 ]
                 for cost in found.costs
             ),
-            note=f"both parties on {found.machine}; sphynx estimate tells more of a compiled network",
+            note=f"both parties on {found.machine}; sphynx estimate says more about a compiled network",
         )
 
 

@@ -153,7 +153,7 @@ def issue(
 @app.command("revoke")
 def revoke(
     name: Annotated[
-        str | None, typer.Argument(help="Name whose keys to revoke. Without one the list is only signed again.")
+        str | None, typer.Argument(help="Name whose keys to revoke; without a name, the list is only signed again.")
     ] = None,
     folder: Folder = Path("keys"),
 ) -> None:

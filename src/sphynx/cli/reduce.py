@@ -28,8 +28,8 @@ def reduce(
         int, typer.Option("--search-epochs", min=0, help=f"{meaning_of(ReduceSettings, 'search_epochs')}.")
     ] = ReduceSettings.search_epochs,
 ) -> None:
-    """Take a trained network down to a budget of ReLUs: a method chooses which stay, then the network learns from the
-    original's answers. Labels are only used for the accuracies that are printed.
+    """Reduce a trained network to a budget of ReLUs: a method chooses which ones stay, then the network learns from the
+    original's answers. Labels are used only for the accuracies that are printed.
 
     Examples:
 
@@ -63,7 +63,7 @@ def _print(result: ReduceResult, out: Path) -> None:
             ">squares",
             ">truncations",
             ">test accuracy",
-            ">as the original",
+            ">agrees with the original",
             ">held out",
             ">minutes",
         ],

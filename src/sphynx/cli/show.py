@@ -63,8 +63,8 @@ def show(
         str,
         typer.Option(
             "--stages",
-            help="Stages of a stream network, as map:W:C of each block: 16:64:12 8:128:56x3 4:256:256x2,216; a stem "
-            "other than 5x5 before them, as 9x9/4.",
+            help="Stages of a stream network, as map:W:C of each block: 16:64:12 8:128:56x3 4:256:256x2,216; "
+            "before them a stem other than 5x5, such as 9x9/4.",
         ),
     ] = "",
     borders: opt.BordersOption = "halo",

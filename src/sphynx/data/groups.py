@@ -92,7 +92,9 @@ def _table(path: Path) -> Callable[[str], str]:
             f"the table cannot be read ({error})", where=f"{_WHERE}: {path}", remedy="Give lines of FILE,GROUP."
         ) from error
     if any(len(row) != 2 for row in rows):
-        raise InputError("a line has not two fields", where=f"{_WHERE}: {path}", remedy="Give lines of FILE,GROUP.")
+        raise InputError(
+            "a line does not have two fields", where=f"{_WHERE}: {path}", remedy="Give lines of FILE,GROUP."
+        )
     groups = {name.strip(): group.strip() for name, group in rows}
     return lambda name: groups.get(name) or groups.get(name.rsplit("/", 1)[-1], "")
 

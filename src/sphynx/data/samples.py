@@ -129,7 +129,7 @@ def open_samples(
             left_out(f"left out {file}: {error.what}")
     if not found or len({pixels.shape for pixels in found}) > 1:
         raise InputError(
-            "its images have several sizes" if found else "no image of it can be read",
+            "its images have several sizes" if found else "none of its images can be read",
             where=spec,
             remedy="Give `image_size=N` to resize all images to N x N." if found else "Give other images.",
         )
@@ -199,7 +199,7 @@ def _of_items(data: Dataset[Any], count: int) -> Iterable[tuple[Any, Any]]:
     if isinstance(data, IterableDataset):
         return (_pair(item) for item in islice(iter(data), count or None))
     if not hasattr(data, "__len__"):
-        raise InputError("it does not tell its length", where=type(data).__name__, remedy="Give a DataLoader of it.")
+        raise InputError("its length is unknown", where=type(data).__name__, remedy="Give a DataLoader of it.")
     return (_pair(data[index]) for index in _chosen(len(data), count).tolist())
 
 

@@ -118,7 +118,7 @@ def _by_stage(settings: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         raise InputError(
             "the supernet takes its reduce positions from the network",
             where="`settings`, cells.reduce_at",
-            remedy="Give `reduce_at`, or search by itself with that setting and give the cells it finds as `cells`.",
+            remedy="Give `reduce_at`, or run the cell search alone with that setting and give its cells as `cells`.",
         )
     return stages
 

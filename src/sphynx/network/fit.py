@@ -30,7 +30,7 @@ def require_fit(design: AnyDesign, data: DataFace, *, trained: bool = False) -> 
 
 def _command(design: AnyDesign, image: Shape, classes: int) -> str:
     if image.height != image.width:
-        return "Give `image_size=N`, which makes all images N x N, and a design for that size."
+        return "Give `image_size=N`, which resizes all images to N x N, and a design for that size."
     size, channels = image.height, image.channels
     if isinstance(design, Design | StreamDesign):
         family = "stream" if isinstance(design, StreamDesign) else "cells"

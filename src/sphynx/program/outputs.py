@@ -82,7 +82,7 @@ def output_faults(outputs: Sequence[Output], shapes: Mapping[str, Shape]) -> Ite
         yield f"it has {len(outputs)} outputs, not 1 to {MAX_OUTPUTS}"
     names = [output.name for output in outputs]
     if len({*names}) != len(names) or not all(names):
-        yield "two outputs have one name, or one has none"
+        yield "two outputs have the same name, or one has none"
     for output in outputs:
         if output.source not in shapes:
             yield f"the output {output.name}: there is no tensor {output.source!r}"

@@ -238,7 +238,7 @@ class Channel:
             raise PeerGaveUpError(reason, where=self._peer, remedy=advice)
         if kind not in (_DATA, _GIVES_UP):
             raise ConnectionLostError(
-                f"a message of the unknown kind {kind}",
+                f"a message of unknown kind {kind}",
                 where="connection",
                 remedy="The peer or the connection is broken: start a new session.",
             )

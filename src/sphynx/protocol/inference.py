@@ -129,9 +129,7 @@ class InferenceServer:
     def _ending_at_a_failure(self) -> Iterator[None]:
         """A client that failed a check may know something of the offset: nothing is done with it any more."""
         if self._has_refused:
-            raise FailedCheckError(
-                "the client failed a check before", where="session", remedy="It needs a new connection."
-            )
+            raise FailedCheckError("this client has already failed a check", where="session", remedy="Connect again.")
         try:
             yield
         except FailedCheckError:

@@ -151,7 +151,7 @@ def training_table(sources: Sources, present: Mapping[str, Any]) -> Table:
 
 def _ranking_note(ranking: Sequence[RankedCells]) -> list[str]:
     order = ", ".join(f"{entry.cells} {percent(100 * entry.held_out)}{_length(entry)}" for entry in ranking)
-    return [f"Ranked before by short trainings, on held-out training images: {order}."] if ranking else []
+    return [f"Ranked by short trainings before, on held-out training images: {order}."] if ranking else []
 
 
 def _length(ranked: RankedCells) -> str:

@@ -49,7 +49,8 @@ def _reliability_chart(scores: Scores, logits: NDArray[np.float64], labels: NDAr
     error = scores.calibration_error
     name = f"calibration error {error.value:.3f} ({error.low:.3f} to {error.high:.3f})"
     caption = (
-        "Of the images that are answered with a probability: the share of right answers. On the line both are equal."
+        "The share of right answers among the images that are answered with about this probability. "
+        "On the line both are equal."
     )
     draw = partial(_square, "reliability", [Series(name, points, "s0")], "probability", "share of right answers")
     return Chart("reliability", "Probabilities and right answers", caption, draw)

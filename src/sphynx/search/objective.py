@@ -45,7 +45,7 @@ class Objective:
             )
         if self.operation_costs and not self.cost_weight:
             raise InputError(
-                "`costs` without a weight change nothing",
+                "`costs` have no effect without a weight",
                 remedy="Give their weight, such as `cost_weight=0.1`, or leave `costs` out.",
             )
         if not all(map(math.isfinite, (self.cost_weight, *self.operation_costs.values()))):

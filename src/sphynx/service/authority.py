@@ -130,7 +130,7 @@ def sign_alone(
     """Sign as `sign` does, for whoever holds the folder's lock; return what to send back."""
     if client and hosts:
         raise InputError(
-            "keys are a client's or a server's", where="`client`, `hosts`", remedy="Ask for two kinds of keys."
+            "keys are either a client's or a server's", where="`client`, `hosts`", remedy="Request keys for each."
         )
     authority, key = _load_authority(folder)
     public_key = _public_key_of(request)
@@ -138,7 +138,7 @@ def sign_alone(
     renewed = [one for one in current if one.public_key() == public_key]
     if current and not renewed:
         raise InputError(
-            f"{name!r} has other keys, which are valid",
+            f"{name!r} already has other valid keys",
             where="`name`",
             remedy=f"Renew those, or revoke them first: sphynx keys revoke {name}.",
         )
@@ -197,9 +197,9 @@ def read_request(path: Path, name: str) -> x509.CertificateSigningRequest:
         ) from None
     if found != [name]:
         raise InputError(
-            f"the request is of {found[0]!r}, not of {name!r}" if found else "the request has no name",
+            f"the request is for {found[0]!r}, not for {name!r}" if found else "the request has no name",
             where=str(path),
-            remedy="Ask whoever sent it: sphynx keys request NAME.",
+            remedy="Ask its sender for another: sphynx keys request NAME.",
         )
     return request
 

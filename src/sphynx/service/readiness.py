@@ -74,7 +74,7 @@ def _keys(folder: Path) -> str:
     check_server_keys(folder)
     fresh = FreshKeys(folder)
     days = (fresh.expires_at() - time.time()) / DAY_S
-    soon = "; its list of revoked keys ends within two weeks" if fresh.list_ends_soon() else ""
+    soon = "; its list of revoked keys expires within two weeks" if fresh.list_ends_soon() else ""
     return f"certificate for {days:.0f} more days{soon}"
 
 
@@ -109,7 +109,7 @@ def _address(address: tuple[str, int], where: str) -> str:
         socket.create_server(address, family=socket.AF_INET6 if ":" in host else socket.AF_INET).close()
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
-            return f"{text}, which another process has now"
+            return f"{text}, which another process is using now"
         raise InputError(
             f"cannot listen at {text} ({error.strerror or error})",
             where=where,

@@ -74,7 +74,8 @@ class Limits(Record):
     message_s: float = setting(60.0, "Seconds to wait for a message.", flag="timeout", least=0.1)
     online_message_s: float = setting(
         10.0,
-        "The same in an inference: below `queue_s`, so that clients waiting behind a silent one are served.",
+        "Seconds to wait for a message of an inference: below `queue_s`, so that clients waiting behind a silent one "
+        "are served.",
         flag=None,
     )
     idle_s: float = setting(600.0, "Seconds that a client may be idle.", flag="idle", least=0.1)
@@ -121,7 +122,7 @@ class ServerSettings(Record):
         None, "File with the token that whoever asks for /metrics must send: Authorization: Bearer TOKEN."
     )
     metrics_tls: bool = setting(
-        False, "Speak TLS there, with the server's keys, to clients of the same authority only."
+        False, "Serve it over TLS with the server's keys, to clients of the same authority only."
     )
     link: Link | str | None = setting(
         None, "Delay every answer as on lan, wan or 20ms,200mbit, for trials on one machine.", written_as=str
@@ -141,7 +142,7 @@ class ServerSettings(Record):
         "malicious-client also protects the weights from clients that modify their software; clients then use gc.",
     )
     ot: ExtensionChoice = setting(
-        "auto", "How OTs are extended: softspoken, silent (few bytes, more work), or auto: as each client chooses."
+        "auto", "OT extension: softspoken, silent (few bytes, more work), or auto: as each client chooses."
     )
     trust_state: bool = setting(False, TRUST_STATE)
     drain: bool = setting(False, "Prepare no more bundles: clients use those they have, and prepare elsewhere.")
@@ -209,7 +210,7 @@ class ClientSettings:
     program: str = setting(
         "", "Ask only the program with this hash, its first 16 digits or more, or this name.", metavar="HASH|NAME"
     )
-    ahead: int = setting(0, "Then keep running, with N bundles ready, until Ctrl-C.", metavar="N", least=0)
+    ahead: int = setting(0, "Keep running, with N bundles ready, until Ctrl-C.", metavar="N", least=0)
     backend: BackendChoice = setting(
         "auto", "gc (few rounds), gmw (few bytes), or auto: what is ready, otherwise the faster on the measured link."
     )
@@ -219,7 +220,7 @@ class ClientSettings:
     )
     ot: ExtensionChoice = setting(
         "auto",
-        "How OTs are extended: softspoken, silent (few bytes, more work), or auto: the faster on the measured link.",
+        "OT extension: softspoken, silent (few bytes, more work), or auto: the faster on the measured link.",
     )
     timeout_s: float = setting(120.0, "Seconds to wait for each answer of the server.", flag="timeout", least=0.1)
     wait_s: float = setting(10.0, "Seconds to wait for a server that is still starting.", flag="wait", least=0)

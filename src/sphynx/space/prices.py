@@ -35,7 +35,7 @@ class Prices(Record):
     def require_fit(self, design: StreamDesign) -> None:
         if str(design) != self.stages:
             raise InputError(
-                f"the prices are of {self.stages}, the design is {design}",
+                f"the prices are for {self.stages}, the design is {design}",
                 where="prices",
                 remedy="Make them for this design: sphynx estimate DESIGN --prices FILE.",
             )

@@ -62,10 +62,10 @@ class Recipe(Record):
     mixup: float = setting(0.0, "mix pairs of images by weights from Beta(mixup, mixup); 0 = none")
     cutmix: float = setting(0.0, "probability that a batch is mixed by a box (CutMix) instead")
     trivial_augment: bool = setting(False, "one random operation of TrivialAugment on each image")
-    rotate: float = setting(0.0, "degrees that images are turned at most, either way")
+    rotate: float = setting(0.0, "largest rotation of an image, in degrees, either way")
     scale: float = setting(0.0, "0.1: images are made larger or smaller by up to 10 %")
     contrast: float = setting(0.0, "0.2: contrast is raised or lowered by up to 20 %")
-    brightness: float = setting(0.0, "0.1: up to a tenth of white is added or taken away")
+    brightness: float = setting(0.0, "0.1: brightness is raised or lowered by up to a tenth of white")
     balance: Balance = setting(
         "none",
         "for classes of unequal size: weights in the labels' loss, or sampling, each class as often as any other",
@@ -75,7 +75,7 @@ class Recipe(Record):
     held_out: float = setting(0.0, "share of the training images held out to track accuracy")
     calibrate: bool = setting(
         False,
-        "divide the logits by the temperature that suits the held-out images best, so that probabilities are meant",
+        "divide the logits by the temperature that fits the held-out images best, so that probabilities are calibrated",
     )
     test_each_epoch: bool = setting(False, "record test accuracy after every epoch; it does not influence anything")
     distillation: Distillation = setting("none", "squared error of logits, KL divergence of them or of their z-scores")

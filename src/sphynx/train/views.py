@@ -112,12 +112,12 @@ def load_views(path: Path, belongs_to: str, content: str, teacher: Teacher | Non
     same = about.get("views") == belongs_to and about.get("content", content) == content  # older ones lack the latter
     if about.get("format") != FORMAT or not same:
         raise InputError(
-            "the views are of other images, or were made with other augmentation, batch size or `view_epochs`",
+            "the views were made from other images, or with other augmentation, batch size or `view_epochs`",
             where=str(path),
             remedy=_REMEDY,
         )
     if teacher is not None and about.get("weights") != weights_digest(teacher):
-        raise InputError("the views are of another teacher", where=str(path), remedy=_REMEDY)
+        raise InputError("the views were made by another teacher", where=str(path), remedy=_REMEDY)
     return Views(logits.to(device), described, about.get("weights", ""))
 
 

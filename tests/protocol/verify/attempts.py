@@ -79,7 +79,7 @@ def attempt(model: ServerModel, cheat: Cheat, seed: int, prg: Prg | None = None)
                 party.infer(bundle)
         except FailedCheckError:
             is_refused = True
-            with pytest.raises(FailedCheckError, match="failed a check before"):
+            with pytest.raises(FailedCheckError, match="already failed a check"):
                 party.prepare(bytes(16), "gc")
         sent = channel.take_record().traffic.get(LOGITS)
         offset = int.from_bytes(party._session[1].delta.tobytes(), "little") if party._session else None

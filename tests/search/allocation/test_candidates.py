@@ -58,5 +58,5 @@ def test_a_budget_of_seconds() -> None:
     for made in allocations(DESIGN, budget, parts=4, randoms=2, seed=1).values():
         assert prices.seconds(made) <= 0.040 + 1e-9
     assert prices.seconds(allocated(DESIGN, [1, 1, 1, 1], budget)) > 0.0398
-    with pytest.raises(InputError, match="the prices are of"):
+    with pytest.raises(InputError, match="the prices are for"):
         latency_budget(allocated(DESIGN, [1, 1, 1, 1], budget), 0.040, prices)
