@@ -10,18 +10,22 @@ import torch
 from torch import nn
 
 from sphynx.network.builder import SphynxNetwork
+from sphynx.network.macro import MacroNetwork
 from sphynx.network.micro import MicroNetwork
 from sphynx.network.reduced import ReducedNetwork
 from sphynx.network.reference import ResNet18, Vgg11, WideResNet
 from sphynx.network.stream import StreamNetwork
 from sphynx.network.widen import narrowed, widened
 from sphynx.space.files import AnyDesign
+from sphynx.space.macro import MacroDesign
 from sphynx.space.micro import MicroDesign
 from sphynx.space.reduced import ReducedDesign
 from sphynx.space.reference import ResNet18Design, Vgg11Design, WideResNetDesign
 from sphynx.space.stream import StreamDesign
 
-AnyNetwork = SphynxNetwork | StreamNetwork | MicroNetwork | ResNet18 | Vgg11 | WideResNet | ReducedNetwork
+AnyNetwork = (
+    SphynxNetwork | StreamNetwork | MacroNetwork | MicroNetwork | ResNet18 | Vgg11 | WideResNet | ReducedNetwork
+)
 
 
 def build_network(design: AnyDesign, *, auxiliary: bool = False, drop_path: bool = False) -> AnyNetwork:
@@ -42,6 +46,8 @@ def build_network(design: AnyDesign, *, auxiliary: bool = False, drop_path: bool
         return Vgg11(design)
     if isinstance(design, WideResNetDesign):
         return WideResNet(design)
+    if isinstance(design, MacroDesign):
+        return MacroNetwork(design)
     if isinstance(design, MicroDesign):
         return MicroNetwork(design)
     return SphynxNetwork(design, auxiliary=auxiliary, drop_path=drop_path)

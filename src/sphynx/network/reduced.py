@@ -12,12 +12,9 @@ from torch.nn import functional
 
 from sphynx.errors import InputError
 from sphynx.network.observe import observe
-from sphynx.space.reduced import COEFFICIENTS, IDENTITY, RELU, REMOVED, SQUARE, Activations, ReducedDesign
+from sphynx.network.square import Square
+from sphynx.space.reduced import IDENTITY, RELU, REMOVED, SQUARE, Activations, ReducedDesign
 from sphynx.space.tally import Shape
-
-# a, b, c of the square that a channel starts with: the parabola next to a ReLU for inputs of mean 0 and deviation 1, by
-# least squares (a = b_2 / sqrt(2), with Hermite's coefficients of a ReLU: 1/sqrt(2 pi), 1/2, 1/(2 sqrt(pi))).
-FIRST_SQUARE = (0.19947, 0.5, 0.19947)
 
 
 class ReducedActivation(nn.Module):
@@ -36,19 +33,16 @@ class ReducedActivation(nn.Module):
         self.register_buffer("relu", kinds == ord(RELU), persistent=False)
         self.register_buffer("alive", kinds != ord(REMOVED), persistent=False)
         self.register_buffer("squared", kinds == ord(SQUARE), persistent=False)
-        self._removes, self._squares = REMOVED in described.kinds, SQUARE in described.kinds
-        self.coefficients: nn.Parameter | None = None
-        if self._squares:
-            self.coefficients = nn.Parameter(torch.tensor(FIRST_SQUARE).repeat(channels, 1).T.contiguous())
+        self._removes = REMOVED in described.kinds
+        self.square = Square(channels) if SQUARE in described.kinds else None
 
     def forward(self, x: Tensor) -> Tensor:
         shape = x.shape
         if x.ndim == 2:  # behind a dense layer
             x = x[:, :, None, None]
         y = torch.where(self.relu, functional.relu(x), x)
-        if self.coefficients is not None:
-            a, b, c = self.coefficients.to(x.dtype).view(COEFFICIENTS, -1, 1, 1)
-            y = torch.where(self.squared, (a * x + b) * x + c, y)
+        if self.square is not None:
+            y = torch.where(self.squared, self.square(x), y)
         if self._removes:
             y = y * self.alive
         return y.view(shape)

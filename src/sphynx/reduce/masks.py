@@ -14,12 +14,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from sphynx.network.reduced import FIRST_SQUARE, letters, replace_relus
+from sphynx.network.reduced import letters, replace_relus
+from sphynx.network.square import Square
 from sphynx.reduce.learning import learn
 from sphynx.reduce.parabola import start_squares
 from sphynx.reduce.task import Choice, Task
 from sphynx.run.update import Value
-from sphynx.space.reduced import COEFFICIENTS, IDENTITY, SQUARE
+from sphynx.space.reduced import IDENTITY, SQUARE
 from sphynx.space.tally import Shape
 
 THRESHOLD = 0.01  # a mask below counts as gone
@@ -35,18 +36,13 @@ class Masked(nn.Module):
     def __init__(self, shape: Shape, *, per_value: bool, squares: bool) -> None:
         super().__init__()
         self.mask = nn.Parameter(torch.ones(shape if per_value else (shape.channels, 1, 1)))
-        self.coefficients: nn.Parameter | None = None
-        if squares:
-            self.coefficients = nn.Parameter(torch.tensor(FIRST_SQUARE).repeat(shape.channels, 1).T.contiguous())
+        self.square = Square(shape.channels) if squares else None
 
     def forward(self, x: Tensor) -> Tensor:
         shape = x.shape
         if x.ndim == 2:  # behind a dense layer
             x = x[:, :, None, None]
-        other = x
-        if self.coefficients is not None:
-            a, b, c = self.coefficients.to(x.dtype).view(COEFFICIENTS, -1, 1, 1)
-            other = (a * x + b) * x + c
+        other = x if self.square is None else self.square(x)
         return (other + self.mask.to(x.dtype) * (functional.relu(x) - other)).view(shape)
 
 

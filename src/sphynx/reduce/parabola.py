@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import islice
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from sphynx.network.square import Square
 from sphynx.reduce.task import Task
 from sphynx.space.reduced import COEFFICIENTS
 
+FITTED_IMAGES = 256
 RIDGE = 1e-6  # of channels whose inputs hardly vary
 
 
@@ -30,24 +33,22 @@ def fit_parabolas(z: Tensor) -> Tensor:
 
 
 def start_squares(task: Task, network: nn.Module, fresh: Mapping[str, Tensor]) -> None:
-    """Fit the squares of these channels (a boolean for each, by the layer's name in the network) to a batch."""
+    """Fit the squares of these channels (a boolean for each, by the layer's name in the network) to images, in the
+    order in which layers run: each meets what the squares before it make."""
     modules = dict(network.named_modules())
     hooks = []
     for name, channels in fresh.items():
 
         def fit(module: nn.Module, given: Any, channels: Tensor = channels) -> None:
-            coefficients = module.coefficients
-            assert isinstance(coefficients, Tensor)
-            with torch.no_grad():
-                fitted = fit_parabolas(given[0])
-                coefficients.copy_(torch.where(channels.to(fitted.device), fitted, coefficients))
+            assert isinstance(module.square, Square)
+            module.square.follow(fit_parabolas(given[0]), given[0], channels)
 
         hooks.append(modules[name].register_forward_pre_hook(fit))
     try:
-        network.to(task.device).eval()
+        network.to(task.device).train()  # as it learns next: with statistics of batches
         with torch.no_grad():
-            x, _ = next(iter(task.batches(augmented=False)))
-            network(x)
+            batches = task.batches(augmented=False)
+            network(torch.cat([x for x, _ in islice(batches, -(-FITTED_IMAGES // batches.batch_size))]))
     finally:
         for hook in hooks:
             hook.remove()

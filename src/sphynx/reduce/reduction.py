@@ -26,6 +26,7 @@ from sphynx.reduce.agreement import agreement
 from sphynx.reduce.learning import LARGEST_GRADIENT
 from sphynx.reduce.methods.autorep import choose_autorep
 from sphynx.reduce.methods.channels import choose_channels
+from sphynx.reduce.methods.cryptonas import choose_cryptonas
 from sphynx.reduce.methods.deepreduce import choose_deepreduce
 from sphynx.reduce.methods.delphi import choose_delphi
 from sphynx.reduce.methods.safenet import choose_safenet
@@ -53,6 +54,7 @@ METHODS: Mapping[Method, Callable[[Task], Choice]] = {
     "delphi": choose_delphi,
     "safenet": choose_safenet,
     "deepreduce": choose_deepreduce,
+    "cryptonas": choose_cryptonas,
     "snl": choose_snl,
     "senet": choose_senet,
     "autorep": choose_autorep,

@@ -11,7 +11,9 @@ from sphynx.record import Record
 from sphynx.run.settings import AUTO, WorkSettings
 from sphynx.train.recipe import Recipe
 
-Method = Literal["auto", "stream", "channels", "delphi", "safenet", "deepreduce", "snl", "senet", "autorep"]
+Method = Literal[
+    "auto", "stream", "channels", "delphi", "safenet", "deepreduce", "cryptonas", "snl", "senet", "autorep"
+]
 Backend = Literal["gmw", "gc"]
 
 

@@ -10,6 +10,7 @@ from sphynx.errors import InputError
 from sphynx.record import fingerprint
 from sphynx.space.design import Design
 from sphynx.space.json_file import read_json
+from sphynx.space.macro import MacroDesign
 from sphynx.space.micro import MicroDesign
 from sphynx.space.reduced import BaseDesign, ReducedDesign
 from sphynx.space.reference import ResNet18Design, Vgg11Design, WideResNetDesign
@@ -20,7 +21,16 @@ AnyDesign = BaseDesign | ReducedDesign
 
 _KINDS: dict[str, type[AnyDesign]] = {
     kind.FORMAT: kind
-    for kind in (Design, StreamDesign, MicroDesign, ResNet18Design, Vgg11Design, WideResNetDesign, ReducedDesign)
+    for kind in (
+        Design,
+        StreamDesign,
+        MacroDesign,
+        MicroDesign,
+        ResNet18Design,
+        Vgg11Design,
+        WideResNetDesign,
+        ReducedDesign,
+    )
 }
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sphynx.compiler.frontend.numbers import Numbers, array_of
+from sphynx.compiler.frontend.numbers import Numbers, array_of, norm_of
 from sphynx.compiler.fusion.affine import Floats, Node
 from sphynx.compiler.fusion.fuse import Fuser
 from sphynx.compiler.fusion.select import constant, select
@@ -46,7 +46,7 @@ def walk_activation(fuser: Fuser, numbers: Numbers, layer: str, node: Node, name
         passed = fuser.truncated(select(fuser, whole, name, _places(kept, IDENTITY)), f"{name}.passed")
         made.append(_place(fuser, passed, kinds, IDENTITY, name))
     if SQUARE in kept:
-        squares = array_of(numbers, f"{layer}.coefficients")[:, list(_places(kinds, SQUARE))]
+        squares = _parabolas(numbers, f"{layer}.square")[:, list(_places(kinds, SQUARE))]
         parabola = _square(fuser, squares, select(fuser, whole, name, _places(kept, SQUARE)), f"{name}.square")
         made.append(_place(fuser, parabola, kinds, SQUARE, name))
     return sum(made[1:], made[0])
@@ -60,6 +60,15 @@ def _square(fuser: Fuser, coefficients: Floats, node: Node, name: str) -> Node:
     if not b.any():
         return parabola
     return parabola + fuser.scale(fuser.truncated(fuser.tensor(source), f"{name}.straight"), b, np.zeros(len(b)))
+
+
+def _parabolas(numbers: Numbers, name: str) -> Floats:
+    """a, b, c of each channel, from the normalised terms in which `network.square` learns them."""
+    of_square, of_n, constant = array_of(numbers, f"{name}.coefficients")
+    (factor, shift), (factor_2, shift_2) = (norm_of(numbers, f"{name}.{norm}") for norm in ("norm", "norm_of_square"))
+    of_n2 = of_square * factor_2
+    b = (2 * of_n2 * shift + of_n) * factor
+    return np.stack([of_n2 * factor**2, b, (of_n2 * shift + of_n) * shift + of_square * shift_2 + constant])
 
 
 def _places(kinds: str, wanted: str) -> tuple[int, ...]:

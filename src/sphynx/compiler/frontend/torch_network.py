@@ -19,6 +19,7 @@ from sphynx.compiler.fusion.window_sums import adaptive_spans, sliding_spans
 from sphynx.errors import InputError
 from sphynx.network.build import AnyNetwork, is_network
 from sphynx.network.builder import SphynxNetwork
+from sphynx.network.macro import MacroNetwork
 from sphynx.network.micro import MicroNetwork
 from sphynx.network.reduced import ReducedActivation, ReducedNetwork
 from sphynx.network.reference import BasicBlock, ResNet18, Vgg11, WideResNet
@@ -52,6 +53,8 @@ def trace(
         for number, block in enumerate(network.blocks):
             x = walker.block(block, x, f"blocks.{number}")
         return fuser.finish(walker.head(network.head, x), LOGITS)
+    if isinstance(network, MacroNetwork):
+        return fuser.finish(walker.macro(network, x), LOGITS)
     if isinstance(network, MicroNetwork | WideResNet):
         kind = "networks of the micro-search space" if isinstance(network, MicroNetwork) else "wide residual networks"
         raise InputError(
@@ -75,6 +78,17 @@ class _Walker:
         long = self.sequence(block.second, self.sequence(block.first, x, f"{name}.first"), f"{name}.second")
         short = self.layer(block.shortcut, x, f"{name}.shortcut")
         return self.layer(block.activation, long + short, f"{name}.activation")
+
+    def macro(self, network: MacroNetwork, x: Node) -> Node:
+        x = self.sequence(network.stem, x, "stem")
+        for number, (stage, layers) in enumerate(zip(network.design.stages, network.stages, strict=True)):
+            made: list[Node] = []
+            for place, (described, layer) in enumerate(zip(stage, layers.children(), strict=True)):
+                for skip in described.skips:
+                    x = x + made[skip]
+                x = self.layer(layer, x, f"stages.{number}.{place}")
+                made.append(x)
+        return self.head(network.head, self.layer(network.activation, x, "activation"))
 
     def head(self, head: nn.Linear, x: Node) -> Node:
         pooled = self.fuser.average(x, ((0, x.shape.height),), ((0, x.shape.width),), "head")

@@ -1,0 +1,200 @@
+"""One ResNet18 for CIFAR-100 taken down to budgets of ReLUs by every method, from one teacher and by one recipe.
+
+    teacher   ResNet18, the original of all
+    rivals    the paper's four, at one point each of its figure
+    ours      `auto`: stream and channels at 50K and 25K
+    later     what came after the paper, at 50K and 25K; autorep at 12.9K as well
+    seeds     at 25K two more seeds of ours and of the best rival
+    own       the stream at 25K for as many epochs as its minutes allow beside the others'
+    table     all that is finished, beside published rows; what is needed elsewhere in results.tgz and state.NN
+
+    python -m reproduction.reduction rivals table --data cifar-packed -o runs/reduction --minutes 9 --jobs 3
+
+Each call goes on where the one before was stopped; `--state` takes up what `table` packed on another machine. `--jobs`
+reductions at a time share the device, each in a process of its own (on a GPU: under MPS).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import sphynx
+from reproduction.gpu.state import pack_results, pack_state, unpack
+from reproduction.tasks import Task, run_tasks
+from sphynx.data.images import Data
+from sphynx.reduce.results import REDUCTION, ReduceResult
+from sphynx.reduce.settings import Method
+from sphynx.report.literature import read_published
+from sphynx.space.design import stem_for
+from sphynx.space.reference import ResNet18Design
+from sphynx.space.tally import Shape
+from sphynx.train.results import RESULT, TrainResult
+
+TEACHER, TABLE = "teacher", "table"
+LEAST_TEACHER = 0.775
+# ResNet18 reached 78.08 % by it, in 1.4 minutes of an H200 (results/cifar100/teacher-resnet18-100-mix-b.json).
+TEACHER_SETTINGS = {
+    "epochs": 100, "learning_rate": 0.2, "mixup": 0.2, "cutmix": 0.0, "trivial_augment": False, "ema": 0.0,
+    "norm_batches": 0, "decay_on": "all", "grad_clip": 5.0,
+}  # fmt: skip
+EPOCHS, OWN_EPOCHS = 120, 480
+HELD_OUT = 0.04
+SEARCH_EPOCHS: Mapping[Method, int] = {
+    "channels": 24, "delphi": 34, "safenet": 40, "deepreduce": 20, "cryptonas": 20,
+    "snl": 40, "senet": 20, "autorep": 40,
+}  # fmt: skip
+DEFAULT_SEARCH_EPOCHS = 24
+MORE_SEEDS = (1, 2)
+STATE_LIMIT = 48 << 20  # bytes
+MOST_PUBLISHED_RELUS = 60_000
+
+
+@dataclass(frozen=True)
+class Point:
+    method: Method
+    relu_budget: str
+    seed: int = 0
+    epochs: int = EPOCHS
+
+    @property
+    def name(self) -> str:
+        longer = "" if self.epochs == EPOCHS else f"-{self.epochs}"
+        return f"{self.method}-{self.relu_budget}{longer}-seed{self.seed}"
+
+
+RIVALS: tuple[Method, ...] = ("delphi", "safenet", "deepreduce", "cryptonas")
+LATER: tuple[Method, ...] = ("snl", "senet", "autorep")
+STAGES: Mapping[str, Sequence[Point]] = {
+    "rivals": [Point(method, "50k") for method in RIVALS],
+    "ours": [Point("auto", "50k"), Point("auto", "25k")],
+    "later": [
+        *(Point(method, budget) for budget in ("50k", "25k") for method in LATER),
+        Point("deepreduce", "25k"),
+        Point("autorep", "12.9k"),
+    ],
+    "own": [Point("stream", "25k", epochs=OWN_EPOCHS)],
+}
+
+
+@dataclass(frozen=True)
+class Plan:
+    data: Data
+    out: Path
+    settings: Mapping[str, Any] = field(default_factory=dict)  # of every reduction, in the place of its own
+    small: Mapping[str, Any] = field(default_factory=dict)  # width, teacher, recipe, budgets by name: to try it out
+
+    def tasks(self, points: Sequence[Point]) -> dict[str, Task]:
+        reductions = {
+            point.name: Task(partial(self._reduce, point), self.out / point.name / REDUCTION, needs=(TEACHER,))
+            for point in points
+        }
+        return {TEACHER: Task(self._train_teacher, self.out / TEACHER / RESULT), **reductions}
+
+    def teacher_accuracy(self) -> float:
+        file = self.out / TEACHER / RESULT
+        return TrainResult.from_json(json.loads(file.read_text()), where=str(file)).accuracy
+
+    def results(self) -> dict[str, ReduceResult]:
+        files = sorted(self.out.glob(f"*/{REDUCTION}"))
+        return {file.parent.name: ReduceResult.from_json(json.loads(file.read_text())) for file in files}
+
+    def points(self, stage: str) -> Sequence[Point]:
+        return self._more_seeds() if stage == "seeds" else STAGES.get(stage, ())
+
+    def _more_seeds(self) -> Sequence[Point]:
+        """Ours and whichever rival is best at 25K with the first seed."""
+        results = self.results()
+        rivals = [method for method in (*RIVALS, *LATER) if Point(method, "25k").name in results]
+        best = sorted(rivals, key=lambda method: results[Point(method, "25k").name].best.accuracy)[-1:]
+        methods: list[Method] = ["auto", *best]
+        return [Point(method, "25k", seed) for method in methods for seed in MORE_SEEDS]
+
+    def _train_teacher(self) -> None:
+        image, width = Shape(*self.data.image), int(self.small.get("width", 64))
+        design = ResNet18Design(width, image, self.data.classes, stem_for("auto", image.height))
+        settings = {**TEACHER_SETTINGS, **self.small.get("teacher", {})}
+        out = self.out / TEACHER
+        sphynx.train_network(design, self.data, out=out, recipe="teacher", settings=settings, resume=True)
+
+    def _reduce(self, point: Point) -> None:
+        if self.teacher_accuracy() < LEAST_TEACHER and not self.small:
+            raise SystemExit(f"the teacher is below {LEAST_TEACHER:.1%}: nothing is reduced from it")
+        settings = {
+            "held_out": HELD_OUT,
+            "search_epochs": SEARCH_EPOCHS.get(point.method, DEFAULT_SEARCH_EPOCHS),
+            "training.epochs": point.epochs,
+            **self.settings,
+        }
+        sphynx.reduce_network(
+            self.out / TEACHER,
+            self.data,
+            relu_budget=self.small.get(point.relu_budget, point.relu_budget),
+            out=self.out / point.name,
+            method=point.method,
+            recipe=self.small.get("recipe", "distil"),
+            settings=settings,
+            seed=point.seed,
+            resume=True,
+        )
+
+    def print_table(self, kept: Path) -> None:
+        """Pack what a further machine needs, too: the teacher, and all that is small."""
+        print(f"teacher: {self.teacher_accuracy():.2%}")
+        print(
+            "| network | method | ReLUs | comparisons | squares | truncations | accuracy | as the teacher | minutes |"
+        )
+        print("|---|---|---:|---:|---:|---:|---:|---:|---:|")
+        for name, result in self.results().items():
+            for one in result.tried:
+                counts = one.counts
+                marked = " (kept)" if len(result.tried) > 1 and one.method == result.best.method else ""
+                print(
+                    f"| {name} | {one.method}{marked} | {counts.relus:,} | {counts.comparisons:,} "
+                    f"| {counts.squares:,} | {counts.truncations:,} | {one.accuracy:.2%} | {one.agreement:.2%} "
+                    f"| {one.minutes:.1f} |"
+                )
+        for row in read_published():
+            if row.data == "cifar100" and row.relus and row.relus <= MOST_PUBLISHED_RELUS:
+                print(f"| published | {row.method} | {row.relus:,} | | | | {row.accuracy:.2f}% | | |")
+        pack_results(self.out, kept)
+        for line in pack_state(self.out, kept, [(TEACHER, "model")], STATE_LIMIT):
+            print(line)
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Return 3 where the time was over before all was done, or the teacher was not good enough."""
+    began = time.monotonic()
+    parser = argparse.ArgumentParser(prog="python -m reproduction.reduction", description=__doc__.splitlines()[0])
+    parser.add_argument("stages", nargs="+", choices=[TEACHER, *STAGES, "seeds", TABLE])
+    parser.add_argument("--data", default="cifar100", help="or a folder with its packed files")
+    parser.add_argument("-o", "--out", type=Path, required=True)
+    parser.add_argument("--minutes", type=float, default=60.0, help="then whatever runs is stopped, and saves")
+    parser.add_argument("--jobs", type=int, default=1, help="reductions at a time")
+    parser.add_argument("--only", default="", help="methods, such as snl,senet: no others of these stages")
+    parser.add_argument("--state", type=Path, help="a folder with what `table` packed")
+    parser.add_argument("--keep", type=Path, help="where `table` packs; by default OUT/kept")
+    parser.add_argument("--settings", type=json.loads, default={}, help='of every reduction: {"training.epochs": 60}')
+    parser.add_argument("--small", type=json.loads, default={}, help="to try it out: width, teacher, recipe, budgets")
+    options = parser.parse_args(words)
+    plan = Plan(sphynx.open_data(options.data), options.out, options.settings, options.small)
+    options.out.mkdir(parents=True, exist_ok=True)
+    if options.state is not None:
+        unpack(options.state, options.out)
+    points = [point for stage in options.stages for point in plan.points(stage)]
+    tasks = plan.tasks([point for point in points if not options.only or point.method in options.only.split(",")])
+    seconds = 60 * options.minutes - (time.monotonic() - began)
+    done = run_tasks(tasks, list(tasks), jobs=options.jobs, seconds=seconds, logs=options.out / "logs")
+    if TABLE in options.stages and tasks[TEACHER].makes.is_file():
+        plan.print_table(options.keep or options.out / "kept")
+    return 0 if done else 3
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
