@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import json
 import socket
 import threading
 import time
@@ -11,6 +12,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from sphynx.app import web
+from sphynx.app.network import Network
 from sphynx.app.strangers import MOST_STRANGERS
 from sphynx.app.web import DRAINED_BYTES, HEADERS, MOST_UPLOADED_BYTES, PAGE
 from tests.app.conftest import Scene
@@ -19,14 +21,20 @@ GIGABYTE = 1 << 30
 
 
 def status_of(scene: Scene, path: str, headers: dict[str, str] | None = None, method: str = "GET") -> int:
-    """The status of a path from the root."""
+    return raw_request(scene, path, headers, method)[0]
+
+
+def raw_request(
+    scene: Scene, path: str, headers: dict[str, str] | None = None, method: str = "GET"
+) -> tuple[int, bytes]:
+    """Ask for a path from the root."""
     address = urlsplit(scene.app.url)
     connection = http.client.HTTPConnection(str(address.hostname), address.port, timeout=60)
     connection.request(method, path, headers=headers or {})
     reply = connection.getresponse()
-    reply.read()
+    content = reply.read()
     connection.close()
-    return reply.status
+    return reply.status, content
 
 
 def test_it_listens_on_loopback_only(scene: Scene) -> None:
@@ -40,6 +48,20 @@ def test_without_the_token_nothing_is_granted(scene: Scene, method: str) -> None
     guesses = ("/", "/about", "/ask", f"/{token[:-1]}/about", f"/{token}x/about", f"/?{token}")
     assert [status_of(scene, path, method=method) for path in guesses] == [403] * len(guesses)
     assert status_of(scene, f"/{token}/about") == 200
+
+
+def test_a_browser_with_an_old_address_gets_a_page_of_words(scene: Scene) -> None:
+    wanted = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+    status, content = raw_request(scene, "/an-older-token/", wanted)
+    assert status == 403 and b"<h1>" in content and b"sphynx app" in content and b"{" not in content
+    status, content = raw_request(scene, "/an-older-token/about")
+    assert status == 403 and json.loads(content)["remedy"]
+
+
+def test_what_fails_inside_is_told_in_words(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Network, "about", lambda _: {"": 1}["none"])
+    status, content = scene.request("GET", "about")
+    assert status == 500 and "KeyError" not in content.decode() and json.loads(content)["remedy"]
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
@@ -155,6 +177,7 @@ def test_the_policy_lets_nothing_in_from_elsewhere(scene: Scene) -> None:
     assert policy.startswith("default-src 'none'") and "unsafe" not in policy and "http" not in policy
     for path in PAGE:
         status, content = scene.request("GET", path)
+        content = content.replace(b"http://www.w3.org/2000/svg", b"")  # the name of a format
         assert status == 200 and b"http:" not in content and b"https:" not in content
         assert b" style=" not in content and b" onclick" not in content
     assert scene.request("GET", "../../etc/passwd")[0] in (403, 404)

@@ -49,6 +49,8 @@ def test_a_dropped_picture_is_answered_privately(
     assert found["integer_logits"] == expected
     assert browser.evaluate("document.querySelector('#bars li span').textContent") == found["labels"][0]
     assert "never saw" in browser.evaluate("document.getElementById('status').textContent")
+    assert browser.evaluate("document.getElementById('original').width") == image.shape[2]
+    assert browser.evaluate("document.querySelectorAll('#history li').length") == 1
     # Each dot of the canvas is a byte of the server's record.
     drawn = browser.evaluate(
         "(() => { const c = document.getElementById('received');"
@@ -79,7 +81,8 @@ def test_the_keyboard_reaches_everything_and_everything_has_a_name(scene: Scene,
     browser.call("Page.navigate", url=scene.app.url)
     browser.wait_for("document.querySelectorAll('#samples button').length")
     reached = []
-    for _ in range(10):
+    browser.evaluate("document.getElementById('advanced').open = true")
+    for _ in range(24):
         browser.press("Tab", 9)
         reached.append(browser.evaluate("document.activeElement.id || document.activeElement.textContent"))
     assert {"file", "camera", "clear", "link", "sunset"} <= set(reached)

@@ -25,7 +25,8 @@ from tests.app.test_browser import ANSWER, DROP
 
 SHOWN = """
 (() => {
-  const text = (id) => document.getElementById(id).textContent, canvases = [...document.querySelectorAll("canvas")];
+  const text = (id) => document.getElementById(id).textContent;
+  const canvases = [...document.querySelectorAll("canvas:not(#history canvas)")];
   const drawn = (c) => c.getContext("2d").getImageData(0, 0, c.width, c.height).data.some((value) => value);
   return {
     status: text("status"), trouble: text("trouble"), bars: text("bars"), costs: text("costs"), layers: text("layers"),
@@ -116,7 +117,14 @@ def test_while_a_question_waits_nothing_of_the_answer_before_is_shown(scene: Sce
         drop(browser, png(pixels(13)))
         browser.wait_for("!document.getElementById('asked').hidden")  # the new picture's
         shown = browser.evaluate(SHOWN)
-        assert shown == {"status": "Asking…", "trouble": "", "bars": "", "costs": "", "layers": "", "drawn": ["asked"]}
+        assert shown == {
+            "status": "Asking…",
+            "trouble": "",
+            "bars": "",
+            "costs": "",
+            "layers": "",
+            "drawn": ["asked", "original"],
+        }
     assert answer(browser) == expected(scene, 13)
     assert browser.complaints == []
 

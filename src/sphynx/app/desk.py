@@ -22,9 +22,10 @@ from typing import Any, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from sphynx.app.answer import answer_of
 from sphynx.app.bulletin import Bulletin
 from sphynx.app.histogram import byte_counts, chi_square_same, tail_probability
-from sphynx.app.in_the_clear import TOP
+from sphynx.app.layer_names import describe_layer
 from sphynx.app.parties import Parties
 from sphynx.app.watch import Seen, Watch
 from sphynx.errors import InputError, SphynxError
@@ -166,8 +167,10 @@ class Desk:
     def _report(self, backend: Backend, progress: dict[str, Any]) -> None:
         if progress["phase"] == "online":
             part = progress["layers_done"] / self._online_layers
+            progress = {**progress, "title": describe_layer(progress["layer"])}
             self.bulletin.publish("work", {"doing": "asking", **progress, "layers": self._online_layers, "part": part})
         elif progress["phase"]:
+            progress = {**progress, "title": describe_layer(progress["layer"])}
             part = (progress["sent_bytes"] + progress["received_bytes"]) / self._offline_bytes[backend]
             self.bulletin.publish(
                 "work", {"doing": "preparing", **progress, "backend": backend, "part": min(part, 1.0)}
@@ -190,12 +193,11 @@ class Desk:
     def _answer(self, prediction: Prediction, seen: Seen) -> dict[str, Any]:
         online = seen.of_phase("online")
         return {
-            **prediction.to_json(TOP),
-            "integer_logits": prediction.integer_logits.tolist(),
+            **answer_of(prediction),
             "prepared_now": bool(seen.of_phase("offline")),
             "online_sent_bytes": sum(stage.sent_bytes for stage in online),
             "online_received_bytes": sum(stage.received_bytes for stage in online),
-            "layers": [stage.to_json() for stage in online],
+            "layers": [{**stage.to_json(), "title": describe_layer(stage.section.layer)} for stage in online],
         }
 
     def _compare_masked(self, picture: bytes, masked: bytes) -> dict[str, Any]:

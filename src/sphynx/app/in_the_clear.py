@@ -16,15 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sphynx.api.compiled import Compiled
+from sphynx.app.answer import TOP, outputs_in_the_clear
 from sphynx.program.interpret import interpret
 from sphynx.service.prediction import ranked, ranked_scores
 
 if TYPE_CHECKING:
     from sphynx.network.trained import TrainedNetwork
-
-TOP = 5  # labels that a page shows
-
-Answer = tuple[tuple[str, ...], tuple[float, ...], dict[str, Any]]  # labels, the likeliest first; the rest
 
 
 class InTheClear:
@@ -34,23 +31,29 @@ class InTheClear:
 
     def answer(self, pixels: NDArray[np.uint8]) -> dict[str, Any]:
         """`pixels` are one image's; `by` says what `clear_seconds` are of."""
-        labels, probabilities, rest = self._by_floats(pixels) if self._network else self._by_integers(pixels)
-        return {"labels": labels[:TOP], "probabilities": probabilities[:TOP], **rest}
+        return self.by_floats(pixels) if self.has_floats else self.by_integers(pixels)
 
-    def _by_floats(self, pixels: NDArray[np.uint8]) -> Answer:
+    @property
+    def has_floats(self) -> bool:
+        """Return whether the float network is here, and one of classes."""
+        return self._network is not None and self._compiled.program.classes is not None
+
+    def by_floats(self, pixels: NDArray[np.uint8]) -> dict[str, Any]:
         from sphynx.network.in_the_clear import answer_in_the_clear
 
         assert self._network is not None
         scores, took_s = answer_in_the_clear(self._network, pixels[None])
-        ordered = ranked_scores(self._compiled.program, scores[0].astype(np.float64))
-        return *ordered, {"clear_seconds": took_s, "by": "fp32"}
+        labels, probabilities = ranked_scores(self._compiled.program, scores[0].astype(np.float64))
+        return {**_best(labels, probabilities), "clear_seconds": took_s, "by": "fp32", "outputs": []}
 
-    def _by_integers(self, pixels: NDArray[np.uint8]) -> Answer:
-        start_s = time.monotonic()
-        logits = interpret(self._compiled.program, self._compiled.weights, pixels[None])[0]
-        took_s = time.monotonic() - start_s
-        rest = {"clear_seconds": took_s, "by": "integers", "integer_logits": logits.tolist()}
-        return *ranked(self._compiled.program, logits), rest
+    def by_integers(self, pixels: NDArray[np.uint8]) -> dict[str, Any]:
+        program, start_s = self._compiled.program, time.monotonic()
+        integers = interpret(program, self._compiled.weights, pixels[None])[0]
+        told = {"clear_seconds": time.monotonic() - start_s, "by": "integers"}
+        if program.classes is not None:
+            told |= _best(*ranked(program, integers))
+            told["integer_logits"] = program.split(integers[None])[program.classes.name][0].tolist()
+        return {**told, "outputs": outputs_in_the_clear(program, integers)}
 
     @cached_property
     def _network(self) -> TrainedNetwork | None:
@@ -61,3 +64,7 @@ class InTheClear:
         except ModuleNotFoundError:
             return None
         return load_trained(self._run)
+
+
+def _best(labels: tuple[str, ...], probabilities: tuple[float, ...]) -> dict[str, Any]:
+    return {"labels": labels[:TOP], "probabilities": probabilities[:TOP]}

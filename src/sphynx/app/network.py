@@ -23,8 +23,15 @@ if TYPE_CHECKING:
 class Network:
     def __init__(self, desk: Desk) -> None:
         self.desk = desk
-        image = desk.parties.client.program.image
-        self.samples = sample_pictures(image.channels, image.height)
+        program = desk.parties.client.program
+        if not program.input.accepts_files:
+            raise InputError(
+                "the network reads numbers, not pictures",
+                where=desk.parties.name,
+                remedy="Ask it with `sphynx infer FILE.npy`.",
+            )
+        self.class_names = names_of_classes(program) if program.classes is not None else ()
+        self.samples = sample_pictures(program.image.channels, program.image.height, self.class_names)
 
     @property
     def name(self) -> str:
@@ -35,13 +42,16 @@ class Network:
         return {
             "name": self.name,
             "server": parties.server,
-            "classes": len(names_of_classes(program)),
+            "class_names": list(self.class_names),
             "image": list(program.image),
             "relus": program.relu_count,
             "ring_bits": program.ring_bits,
             "has_weights": parties.clear is not None,
             "backend": self.desk.backend,
-            "samples": list(self.samples),
+            "samples": [
+                {"name": name, "licence": sample.licence, "is_known": sample.is_known}
+                for name, sample in self.samples.items()
+            ],
         }
 
     def answer(self, picture: bytes, options: Mapping[str, str], is_wanted: Callable[[], bool]) -> dict[str, Any]:
@@ -72,7 +82,7 @@ class Network:
     def sample(self, name: str) -> Image:
         if name not in self.samples:
             raise InputError(f"{name!r} is not a valid sample", remedy=f"Choose one of: {', '.join(self.samples)}.")
-        return self.samples[name]
+        return self.samples[name].picture
 
 
 def chosen_backend(options: Mapping[str, str]) -> Backend:

@@ -17,7 +17,7 @@ from sphynx.app.bulletin import Bulletin
 from sphynx.app.desk import Desk
 from sphynx.app.parties import Parties
 from sphynx.app.watch import Watch
-from sphynx.app.web import App
+from sphynx.app.web import UNSURE_BELOW, App
 from sphynx.program.backends import Backend
 
 Opens = Callable[[Watch], AbstractContextManager[Parties]]  # the parties of one network, watched
@@ -30,6 +30,7 @@ def run_page(
     ready: int = 2,
     port: int = 0,
     in_browser: bool = False,
+    unsure_below: float = UNSURE_BELOW,
     tell_address: Callable[[str], None],
     tell: Callable[[str], None],
 ) -> None:
@@ -42,7 +43,7 @@ def run_page(
             parties = opened.enter_context(opens(watch))
             desk = Desk(parties, watch, Bulletin(), machine_rates, backend=backend, keep_ready=ready)
             desks.append(opened.enter_context(desk))
-        page = App(desks, port)
+        page = App(desks, port, unsure_below)
         tell_address(page.url)
         is_opened = in_browser and webbrowser.open(opened.enter_context(redirecting_file(page.url)).as_uri())
         tell(f"{'If no page appears, open' if is_opened else 'Open'} this address in a browser on this machine.")

@@ -2,7 +2,7 @@
 
 Below the token (access.py):
 
-    GET   (empty)  page.css  page.js  drawing.js     package data, beside this file
+    GET   (empty)  limits  *.css  *.js   package data, beside this file
     GET   about                          JSON: the network, the server, the samples
     GET   samples/NAME                   a picture
     GET   events                         server-sent events: the desk's bulletin
@@ -39,17 +39,17 @@ from sphynx.app.strangers import PageServer
 from sphynx.errors import InputError, SphynxError
 
 MOST_UPLOADED_BYTES = 32 << 20
+UNSURE_BELOW = 0.5
 MOST_STREAMS = 8  # pages open at once
 DRAINED_BYTES = 1 << 20  # of a body that is refused, so that the refusal can be read
 REQUEST_SECONDS = 20.0
 HEARTBEAT_SECONDS = 5.0  # a page whose connection was cut is noticed by then
 LOOK_SECONDS = 0.5  # and by then one that was closed
-PAGE = {
-    "": ("page.html", "text/html"),
-    "page.css": ("page.css", "text/css"),
-    "page.js": ("page.js", "text/javascript"),
-    "drawing.js": ("drawing.js", "text/javascript"),
-}
+KINDS = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
+FILES = ("icon.svg", "page.css", "page.js", "answer.js", "drawing.js", "history.js")
+PAGE = {"": "page.html", "limits": "limits.html", **{name: name for name in FILES}}
+EXPIRED = "expired.html"  # for a browser that shows another token, or none
+INTERNAL = "something in the program failed that should not have"
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
@@ -66,8 +66,9 @@ HEADERS = {
 class App:
     """Serves until closed, in threads of its own."""
 
-    def __init__(self, desks: Sequence[Desk], port: int = 0) -> None:
-        """A desk for each network that the page offers. Port 0 is any that is free."""
+    def __init__(self, desks: Sequence[Desk], port: int = 0, unsure_below: float = UNSURE_BELOW) -> None:
+        """A desk for each network that the page offers. Port 0 is any that is free. Answers whose probability is
+        below `unsure_below` are called unsure."""
         app = self
 
         class Handler(_Handler):
@@ -81,6 +82,7 @@ class App:
                 where=f"{HOST}:{port}",
                 remedy="Choose a free port: `port=PORT`, or 0 for any.",
             ) from None
+        self._unsure_below = unsure_below
         self.networks, self.access = [Network(desk) for desk in desks], Access(int(self._http.server_address[1]))
         self.streams = threading.Semaphore(MOST_STREAMS)
         self.is_closing = threading.Event()
@@ -98,7 +100,8 @@ class App:
         self._thread.join()
 
     def about(self, options: Mapping[str, str]) -> dict[str, Any]:
-        return {**self.network(options).about(), "models": [network.name for network in self.networks]}
+        models = [network.name for network in self.networks]
+        return {**self.network(options).about(), "models": models, "unsure_below": self._unsure_below}
 
     def network(self, options: Mapping[str, str]) -> Network:
         """The one that a request names by its number; the first unless it does."""
@@ -128,7 +131,7 @@ class _Handler(BaseHTTPRequestHandler):
         path = self.served.access.granted_path(asked, self.headers)  # type: ignore[arg-type]
         with contextlib.suppress(ConnectionError, TimeoutError):  # the page is gone
             if path is None:
-                self._refuse(HTTPStatus.FORBIDDEN, "refused")
+                self._refuse_stranger()
                 return
             self.server.count_no_more(self.connection)
             try:
@@ -136,11 +139,15 @@ class _Handler(BaseHTTPRequestHandler):
             except SphynxError as error:
                 status = HTTPStatus.BAD_REQUEST if isinstance(error, InputError) else HTTPStatus.BAD_GATEWAY
                 self._send_json({"what": str(error), "remedy": error.remedy}, status)
+            except (ConnectionError, TimeoutError):
+                raise
+            except Exception:  # the page gets words, and whoever started the program the traceback
+                self._send_json({"what": INTERNAL, "remedy": "See the terminal."}, HTTPStatus.INTERNAL_SERVER_ERROR)
+                raise
 
     def _get(self, path: str, options: Mapping[str, str]) -> None:
         if path in PAGE:
-            name, kind = PAGE[path]
-            self._send(files("sphynx.app").joinpath("page", name).read_bytes(), f"{kind}; charset=utf-8")
+            self._send_page(PAGE[path])
         elif path == "about":
             self._send_json(self.served.about(options))
         elif path == "estimates":
@@ -216,6 +223,13 @@ class _Handler(BaseHTTPRequestHandler):
         if self.command == "POST":
             self._drain()
 
+    def _refuse_stranger(self) -> None:
+        """Refuse in words where a browser would show them: mostly the address of an earlier run."""
+        if self.command == "GET" and "text/html" in self.headers.get("Accept", ""):
+            self._send_page(EXPIRED, HTTPStatus.FORBIDDEN)
+        else:
+            self._refuse(HTTPStatus.FORBIDDEN, "refused")
+
     def _drain(self) -> None:
         """A connection that is closed with bytes unread is reset, and the refusal may be lost with it."""
         with contextlib.suppress(OSError):
@@ -223,6 +237,10 @@ class _Handler(BaseHTTPRequestHandler):
             left = DRAINED_BYTES
             while left > 0 and (taken := len(self.connection.recv(min(left, 1 << 16)))):
                 left -= taken
+
+    def _send_page(self, name: str, status: HTTPStatus = HTTPStatus.OK) -> None:
+        content = files("sphynx.app").joinpath("page", name).read_bytes()
+        self._send(content, f"{KINDS[name.rpartition('.')[2]]}; charset=utf-8", status)
 
     def _send_json(self, value: Mapping[str, Any], status: HTTPStatus = HTTPStatus.OK) -> None:
         self._send(json.dumps(value).encode(), "application/json", status)

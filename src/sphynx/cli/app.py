@@ -48,6 +48,10 @@ def app(
     port: Annotated[
         int, typer.Option("--port", min=0, max=65535, help="Port of the page on 127.0.0.1; 0 picks a free one.")
     ] = 0,
+    unsure_below: Annotated[
+        float,
+        typer.Option("--unsure-below", min=0, max=1, help="Call an answer unsure whose probability is lower."),
+    ] = 0.5,
     in_browser: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
 ) -> None:
     """Open a page on this machine: drop a picture, get a private answer, see what the server received.
@@ -78,7 +82,14 @@ def app(
         [partial(_elsewhere, server, keys, state, tell)] if keys else [partial(_here, name, tell) for name in models]
     )
     run_page(
-        networks, backend=backend, ready=ready, port=port, in_browser=in_browser, tell_address=typer.echo, tell=tell
+        networks,
+        backend=backend,
+        ready=ready,
+        port=port,
+        in_browser=in_browser,
+        unsure_below=unsure_below,
+        tell_address=typer.echo,
+        tell=tell,
     )
 
 

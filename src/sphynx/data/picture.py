@@ -25,6 +25,7 @@ from sphynx.data.picture_limits import (
 )
 from sphynx.errors import InputError, MissingPartError
 
+DAMAGED = "its content is damaged or cut off"
 _GREY_MODES = ("1", "L")
 _SIXTEEN_BITS = ("I;16", "I;16L", "I;16B", "I;16N")
 _ORIENTATION = 0x0112  # EXIF's tag, and what undoes its values
@@ -62,7 +63,8 @@ def read_upright(file: Path | IO[bytes], name: str) -> Image.Image:
     except (InputError, MissingPartError):
         raise
     except Exception as error:  # Pillow's readers raise many kinds on hostile bytes: all mean "not a usable image"
-        why = READ if isinstance(error, UnidentifiedImageError) else f"{type(error).__name__}: {error}"
+        of_system = error.strerror if isinstance(error, OSError) else None
+        why = READ if isinstance(error, UnidentifiedImageError) else of_system or DAMAGED
         raise InputError(
             f"the image cannot be read ({why})", where=name, remedy="Replace or remove this file."
         ) from error

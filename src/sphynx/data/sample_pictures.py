@@ -1,4 +1,5 @@
-"""Pictures to try a network with: scikit-learn's photographs and digits where it is installed, and two drawn here.
+"""Pictures to try a network with, and their licences: scikit-learn's photographs and digits where it is installed, and
+some drawn here, above all of things that the network knows.
 
 Found without importing scikit-learn or torch. Pillow is needed.
 """
@@ -7,18 +8,30 @@ from __future__ import annotations
 
 import gzip
 import itertools
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 from PIL import Image
 
+from sphynx.data.drawn_pictures import DRAWN
 from sphynx.errors import MissingPartError
 
 DRAWN_SIDE = 96
 DIGIT_SIDE, DIGIT_WHITE = 8, 16  # as scikit-learn keeps them
-DIGITS = 4
+DIGITS = 10  # the first ten are 0 to 9
+OURS = "drawn for Sphynx, MIT licence"
+DIGITS_LICENCE = "UCI, optical recognition of handwritten digits, CC BY 4.0"
+PHOTOGRAPHERS = {"china": "danielbuechele, flickr, CC BY 2.0", "flower": "vultilion, flickr, CC BY 2.0"}
+
+
+@dataclass(frozen=True, eq=False)
+class SamplePicture:
+    picture: Image.Image
+    licence: str  # and whose it is
+    is_known: bool = False  # as one of the network's classes
 
 
 def sample_photographs() -> list[Path]:
@@ -30,15 +43,21 @@ def sample_photographs() -> list[Path]:
     return sorted((folder / "images").glob("*.jpg"))
 
 
-def sample_pictures(channels: int, height: int) -> dict[str, Image.Image]:
-    """Sample pictures by name for a network that reads images of this kind, the most telling first."""
-    found: dict[str, Image.Image] = {}
+def sample_pictures(channels: int, height: int, class_names: Collection[str] = ()) -> dict[str, SamplePicture]:
+    """Sample pictures by name for a network that reads images of this kind, those of its classes first."""
+    known = {name: SamplePicture(draw(), OURS, True) for name, draw in DRAWN.items() if name in class_names}
+    found = dict(known) if channels == 3 else {}
     if _sklearn_datasets() is not None:
         if channels == 1 and height <= 4 * DIGIT_SIDE:
-            found.update(_digits())
+            is_known = set(class_names) <= set("0123456789")
+            found.update({name: SamplePicture(digit, DIGITS_LICENCE, is_known) for name, digit in _digits()})
         else:
-            found.update({path.stem: Image.open(path).convert("RGB") for path in sample_photographs()})
-    return {**found, "sunset": _sunset(), "stripes": _stripes()}
+            for path in sample_photographs():
+                licence = PHOTOGRAPHERS.get(path.stem, "comes with scikit-learn")
+                found[path.stem] = SamplePicture(Image.open(path).convert("RGB"), licence)
+    if any(sample.is_known for sample in found.values()):
+        return found
+    return {**found, "sunset": SamplePicture(_sunset(), OURS), "stripes": SamplePicture(_stripes(), OURS)}
 
 
 def _digits() -> Iterator[tuple[str, Image.Image]]:

@@ -13,6 +13,18 @@ export function size(bytes) {
   return bytes + " bytes";
 }
 
+// A class or an output as people write it: pine_tree is a pine tree.
+export const readable = (name) => name.replaceAll("_", " ");
+
+export function element(kind, text, name) {
+  const made = document.createElement(kind);
+  if (text) made.textContent = text;
+  if (name) made.className = name;
+  return made;
+}
+
+export const at = (id) => document.getElementById(id);
+
 export function unpacked(text) {
   return Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
 }
@@ -48,6 +60,20 @@ export function drawHistogram(canvas, counts, says) {
 }
 
 export const spread = (counts) => `${counts.filter((count) => count > 0).length} of 256 byte values occur`;
+
+// A whole image, at most 512 dots along a side.
+export function drawOriginal(canvas, image) {
+  const part = Math.min(1, 512 / Math.max(image.width, image.height));
+  [canvas.width, canvas.height] = [image.width, image.height].map((length) => Math.max(1, Math.round(part * length)));
+  canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
+  canvas.setAttribute("aria-label", `Your picture, ${image.width} by ${image.height} pixels`);
+}
+
+// Numbers of a map as greys, the lowest black.
+export function drawMap(canvas, numbers, width, height, says) {
+  const low = Math.min(...numbers), range = Math.max(...numbers) - low || 1;
+  drawDots(canvas, numbers.map((number) => (255 * (number - low)) / range), width, height, 1, says);
+}
 
 // The middle of an image or a canvas, as large as the thumbnail.
 export function drawThumbnail(thumbnail, image) {

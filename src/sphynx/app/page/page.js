@@ -1,28 +1,21 @@
 // The page of `sphynx app`. Everything it fetches is below its own address, which holds the token.
-import { drawBytes, drawDots, drawHistogram, drawThumbnail, empty, percent, size, spread, time, unpacked } from "./drawing.js";
+import { clearAnswer, showClear, showPicture, showPrivate, showTrouble } from "./answer.js";
+import { at, drawOriginal, drawThumbnail, element, percent, readable, size, time } from "./drawing.js";
+import { remember } from "./history.js";
 
-const at = (id) => document.getElementById(id);
 const LINKS = ["loopback", "lan", "wan"];
 const LINK_NAMES = { loopback: "on this machine", lan: "over a LAN (0.5 ms, 1 Gbit/s)", wan: "over a WAN (40 ms, 100 Mbit/s)" };
 const STOPPED = "The program has stopped. Start it again (sphynx app), and open the address that it prints.";
 const TOO_MANY = "Too many pages are open, so that this one does not hear of bundles. Close others.";
-const PRIVATE_CAPTION = "as the network reads it; it stays here";
-const CLEAR_CAPTION = "as the network reads it; in the clear, whoever computes gets it";
-const FIRST_OTHER = "Ask about two pictures to compare what the server received of each.";
 let current = null; // the picture asked about: a Blob
 let waiting = null; // for the latest question's answer: an AbortController
 let camera = null; // a MediaStream
 let model = 0; // which of the networks is asked
 let news = null; // its EventSource
+let unsureBelow = 0.5;
 let told = ""; // the latest trouble that it told
 
 const backend = () => document.querySelector("input[name=backend]:checked").value;
-function element(kind, text, name) {
-  const made = document.createElement(kind);
-  if (text) made.textContent = text;
-  if (name) made.className = name;
-  return made;
-}
 
 async function reach(path, options) {
   try {
@@ -39,97 +32,11 @@ async function call(path, options) {
   return said;
 }
 
-function showBars(found) {
-  const rows = found.labels.map((label, rank) => {
-    const row = element("li"), words = element("div", "", "words"), bar = element("div", "", "bar"), inside = element("i");
-    words.append(element("span", label), element("span", percent(found.probabilities[rank])));
-    inside.style.width = 100 * found.probabilities[rank] + "%";
-    bar.append(inside);
-    row.append(words, bar);
-    return row;
-  });
-  at("bars").replaceChildren(...rows);
-}
-
-function showCosts(pairs) {
-  at("costs").replaceChildren(...pairs.flatMap(([name, value]) => [element("dt", name), element("dd", value)]));
-}
-
-function showLayers(layers) {
-  const longest = Math.max(...layers.map((layer) => layer.seconds), 1e-9);
-  const rows = layers.map((layer) => {
-    const row = element("li"), words = element("div", "", "words"), bar = element("div", "", "bar"), inside = element("i");
-    const each = `${time(layer.seconds)}, ${size(layer.sent_bytes)} up, ${size(layer.received_bytes)} down`;
-    words.append(element("span", layer.layer), element("span", each));
-    inside.style.width = (100 * layer.seconds) / longest + "%";
-    bar.append(inside);
-    row.append(words, bar);
-    return row;
-  });
-  at("layers").replaceChildren(...rows);
-  at("layers-part").hidden = !layers.length;
-}
-
-function showPicture(picture) {
-  const [height, width, channels] = picture.shape;
-  drawDots(at("picture"), unpacked(picture.bytes), width, height, channels, `Your picture, ${width} by ${height} pixels`);
-  drawHistogram(at("picture-histogram"), picture.counts, `Histogram of your picture: ${spread(picture.counts)}`);
-  if (at("asked").hidden) drawThumbnail(at("asked"), at("picture")); // of a format that the browser does not know
-}
-
-// Nothing of an earlier picture may stand beside a new question.
-function clearAnswer() {
-  delete document.body.dataset.answer;
-  at("bars").replaceChildren();
-  showCosts([]);
-  showLayers([]);
-  showTrouble("");
-  at("asked").hidden = true;
-  for (const id of ["asked", "picture", "received", "other"]) empty(at(id), "No picture yet");
-  for (const id of ["picture", "received", "other"]) empty(at(`${id}-histogram`), "No histogram yet");
-  at("picture-says").textContent = at("clear").checked ? CLEAR_CAPTION : PRIVATE_CAPTION;
-  at("received-title").textContent = "What the server received";
-  at("received-says").textContent = "the bytes of this question, one grey dot each";
-  at("other-says").textContent = FIRST_OTHER;
-}
-
-function showPrivate(found) {
-  const bytes = unpacked(found.received.bytes);
-  at("received-says").textContent = `the ${bytes.length.toLocaleString("en")} bytes of this question, one grey dot each`;
-  drawBytes(at("received"), bytes, "What the server received: noise");
-  drawHistogram(at("received-histogram"), found.received.counts, `Histogram of what the server received: ${spread(found.received.counts)}`);
-  at("other-figure").hidden = false;
-  if (found.other) {
-    drawBytes(at("other"), unpacked(found.other.bytes), "What the server received of another picture: noise too");
-    drawHistogram(at("other-histogram"), found.other.counts, `Histogram for another picture: ${spread(found.other.counts)}`);
-    at("other-says").textContent =
-      `Two uniformly random messages differ at least this much in ${percent(found.other.probability)} of all cases (chi-square). ` +
-      "Every mask is uniformly random, so the bytes say nothing about the picture.";
-  }
-  showCosts([
-    [found.prepared_now ? "offline, just now" : "offline, before", `${time(found.offline_seconds)}, ${size(found.offline_bytes)}`],
-    ["online", time(found.online_seconds)],
-    ["sent", size(found.online_sent_bytes)],
-    ["received", size(found.online_received_bytes)],
-    ["round trips", String(found.online_rounds)],
-  ]);
-  showLayers(found.layers);
-  at("status").textContent = `${found.labels[0]}, ${percent(found.probabilities[0])}. The server answered in ${time(found.online_seconds)} and never saw the picture.`;
-}
-
-function showClear(found) {
-  const [height, width, channels] = found.picture.shape;
-  at("received-title").textContent = "What the server would receive";
-  at("received-says").textContent = "in the clear: the picture itself";
-  drawDots(at("received"), unpacked(found.picture.bytes), width, height, channels, "In the clear the server sees your picture");
-  drawHistogram(at("received-histogram"), found.picture.counts, "Histogram of your picture, which the server would see");
-  at("other-figure").hidden = true;
-  const isFloat = found.by === "fp32";
-  showCosts([[isFloat ? "one pass in fp32, by torch" : "in integers", time(found.clear_seconds)]]);
-  showLayers([]);
-  at("status").textContent =
-    `${found.labels[0]}, ${percent(found.probabilities[0])}. In the clear: whoever computes this sees the picture. ` +
-    (isFloat ? "" : "The float network is not here: these are the server's integers, evaluated exactly, which is slow.");
+// On a phone the answer is below what was tapped.
+function bringAnswerIntoView() {
+  const isCalm = matchMedia("(prefers-reduced-motion: reduce)").matches;
+  const { top, bottom } = at("status").getBoundingClientRect();
+  if (top < 0 || bottom > innerHeight) at("answer").scrollIntoView({ block: "start", behavior: isCalm ? "auto" : "smooth" });
 }
 
 // `obtain` is given a signal and returns the picture, or promises it. The latest question wins: an earlier one's answer
@@ -138,21 +45,26 @@ async function ask(obtain) {
   waiting?.abort();
   const mine = (waiting = new AbortController());
   document.body.setAttribute("aria-busy", "true");
-  clearAnswer();
+  const isClear = at("clear").checked;
+  clearAnswer(isClear);
   at("status").textContent = "Asking…";
+  bringAnswerIntoView();
   try {
     const picture = await obtain(mine.signal);
     if (waiting !== mine) return;
     current = picture;
     at("again").disabled = false;
-    createImageBitmap(picture).then((image) => waiting === mine && drawThumbnail(at("asked"), image), () => {});
-    const clear = at("clear").checked;
-    const path = `ask?model=${model}&backend=${backend()}${clear ? "&clear=1" : ""}`;
+    createImageBitmap(picture).then((image) => {
+      if (waiting !== mine) return;
+      drawThumbnail(at("asked"), image);
+      drawOriginal(at("original"), image);
+    }, () => {});
+    const path = `ask?model=${model}&backend=${backend()}${isClear ? "&clear=1" : ""}`;
     const found = await call(path, { method: "POST", body: picture, signal: mine.signal });
     if (waiting !== mine) return;
     showPicture(found.picture);
-    showBars(found);
-    (clear ? showClear : showPrivate)(found);
+    const verdict = (isClear ? showClear : showPrivate)(found, unsureBelow);
+    remember(at("asked"), found, verdict, isClear);
     document.body.dataset.answer = JSON.stringify({ labels: found.labels, integer_logits: found.integer_logits });
   } catch (error) {
     if (waiting !== mine) return;
@@ -178,11 +90,6 @@ function askFirst(files, how) {
   else showTrouble(`What was ${how} holds no picture file. Copy the picture itself, or save it and choose the file.`);
 }
 
-function showTrouble(text) {
-  at("trouble").textContent = text;
-  at("trouble").hidden = !text;
-}
-
 async function showLink() {
   const link = LINKS[at("link").value];
   at("link").setAttribute("aria-valuetext", LINK_NAMES[link]);
@@ -206,11 +113,11 @@ function showWork(work) {
   bar.value = work.doing === "nothing" ? 0 : work.part;
   if (work.doing === "preparing") {
     at("work-label").textContent = `Offline: preparing a bundle (${work.backend}), ${percent(work.part)}`;
-    at("work-says").textContent = `${work.layer}: ${size(work.sent_bytes)} up, ${size(work.received_bytes)} down so far`;
-    if (document.body.hasAttribute("aria-busy")) tellStatus(`No bundle was ready: preparing one first, ${20 * Math.floor(5 * work.part)} %…`);
+    at("work-says").textContent = `${work.title}: ${size(work.sent_bytes)} up, ${size(work.received_bytes)} down so far`;
+    if (document.body.hasAttribute("aria-busy")) tellStatus(`Nothing was prepared yet. Preparing first: ${20 * Math.floor(5 * work.part)} %…`);
   } else if (work.doing === "asking") {
     at("work-label").textContent = `Online: layer ${work.layers_done} of ${work.layers}`;
-    at("work-says").textContent = `${work.layer}: ${size(work.sent_bytes)} up, ${size(work.received_bytes)} down so far`;
+    at("work-says").textContent = `${work.title}: ${size(work.sent_bytes)} up, ${size(work.received_bytes)} down so far`;
   } else {
     at("work-label").textContent = "Nothing is being prepared.";
     at("work-says").textContent = "A bundle is what both sides compute before there is a picture. Each serves once.";
@@ -224,6 +131,8 @@ function listen() {
     const { ready, kept } = JSON.parse(event.data);
     at("bundles").textContent = `Bundles ready: ${ready.gmw} for GMW, ${ready.gc} for garbled circuits`;
     document.body.dataset.ready = String(ready[kept]);
+    const prepared = ready[kept];
+    at("ready").textContent = prepared ? `Prepared for ${prepared} ${prepared === 1 ? "answer" : "answers"}.` : "Preparing; the first answer takes longer.";
   });
   news.addEventListener("open", () => [STOPPED, TOO_MANY].includes(at("trouble").textContent) && showTrouble(""));
   news.addEventListener("error", tellWhyNoNews);
@@ -246,6 +155,7 @@ async function tellWhyNoNews() {
   } catch (error) {
     showTrouble(error.message);
     at("bundles").textContent = "Bundles ready: –";
+    at("ready").textContent = "";
     showWork({ doing: "nothing" });
   }
 }
@@ -253,27 +163,48 @@ async function tellWhyNoNews() {
 async function start() {
   const about = await call(`about?model=${model}`);
   const [channels, height, width] = about.image;
+  unsureBelow = about.unsure_below;
   at("about").textContent =
-    `${about.name}: ${about.classes} classes, ${about.relus.toLocaleString("en")} ReLUs, reads ${width} by ${height} ` +
+    `${about.name}: ${about.relus.toLocaleString("en")} ReLUs, reads ${width} by ${height} ` +
     `${channels === 1 ? "grey" : "colour"} pixels. The server is ${about.server}.`;
+  showKnowledge(about.class_names.map(readable));
   at("clear-row").hidden = !about.has_weights;
   at("model-row").hidden = about.models.length < 2;
   at("model").replaceChildren(...about.models.map((name, number) => new Option(name, number, false, number === model)));
   document.querySelector(`input[name=backend][value=${about.backend}]`).checked = true;
   at("samples").replaceChildren(
-    ...about.samples.map((name) => {
+    ...about.samples.map(({ name, licence }) => {
       const row = element("li"), button = element("button"), image = element("img");
       const from = `samples/${name}?model=${model}`;
       image.src = from;
       image.alt = "";
       button.type = "button";
-      button.append(image, element("span", name));
+      button.title = licence;
+      button.append(image, element("span", readable(name)));
       button.addEventListener("click", () => ask((signal) => sample(from, signal)));
       row.append(button);
       return row;
     }),
   );
+  at("licences").textContent = licencesOf(about.samples);
   listen();
+}
+
+// "orange, clock: drawn for Sphynx. china: by somebody": each licence once.
+function licencesOf(samples) {
+  const licences = [...new Set(samples.map(({ licence }) => licence))];
+  return licences
+    .map((licence) => `${samples.filter((one) => one.licence === licence).map((one) => readable(one.name)).join(", ")}: ${licence}.`)
+    .join(" ");
+}
+
+function showKnowledge(names) {
+  const [few, more] = [names.slice(0, 6).join(", "), names.length - 6];
+  at("knows").textContent = names.length
+    ? `The network tells ${names.length} things apart: ${few}${more > 0 ? ` and ${more} more` : ""}. Of anything else it names the likeliest of these.`
+    : "The network answers with numbers, not with one of several classes.";
+  at("classes-part").hidden = more <= 0;
+  at("classes").textContent = names.join(", ");
 }
 
 function stopCamera() {
@@ -302,7 +233,7 @@ at("model").addEventListener("change", async () => {
   waiting?.abort();
   waiting = null; // the other network's answer
   document.body.removeAttribute("aria-busy");
-  clearAnswer();
+  clearAnswer(false);
   at("status").textContent = "Choose a picture.";
   try {
     await start();
