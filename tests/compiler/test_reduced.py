@@ -1,4 +1,4 @@
-"""Reduced networks compiled: the same answers, as many ReLUs as counted; masks per value are refused."""
+"""Reduced networks compiled: the same answers, as many ReLUs as counted, chosen by channel or value by value."""
 
 import random
 
@@ -8,7 +8,6 @@ import torch
 import sphynx
 from sphynx.compiler.frontend.designed import can_be_walked, trace_stored
 from sphynx.compiler.frontend.torch_network import trace
-from sphynx.errors import InputError
 from sphynx.network.build import build_network
 from sphynx.network.reduced import describe_layers, rectified_layers
 from sphynx.network.stored import StoredNetwork
@@ -69,9 +68,39 @@ def test_channels_of_any_kind_are_compiled_exactly(base: BaseDesign, kinds: str)
         assert cost.truncations <= counted.truncations + network.design.account.total.relus
 
 
-def test_a_mask_per_value_is_refused_by_the_layers_name() -> None:
-    layers = rectified_layers(build_network(STREAM), STREAM.image)
-    kinds = {name: ("r" + "i" * (shape.size - 1)) for name, shape in layers.items()}
-    with pytest.raises(InputError, match="value by value") as refusal:
-        sphynx.compile_network(settled(ReducedDesign(STREAM, describe_layers(layers, kinds))), calibrate=noisy_data())
-    assert "stages.0.0.to_relus.2" in str(refusal.value)
+def with_random_values(base: BaseDesign, kinds: str) -> TrainedNetwork:
+    letters = random.Random(2)
+    torch.manual_seed(0)
+    layers = rectified_layers(build_network(base), base.image)
+    chosen = {name: "".join(letters.choices(kinds, k=shape.size)) for name, shape in layers.items()}
+    return settled(ReducedDesign(base, describe_layers(layers, chosen)))
+
+
+@pytest.mark.parametrize(
+    ("base", "kinds"),
+    [
+        (STREAM, "ri"),
+        (STREAM, "ris0"),
+        (STREAM, "s0"),
+        pytest.param(RESIDUAL, "rii", marks=pytest.mark.slow),
+        pytest.param(RESIDUAL, "rsss", marks=pytest.mark.slow),
+    ],
+)
+def test_values_of_any_kind_are_compiled_exactly(base: BaseDesign, kinds: str) -> None:
+    """As `snl`, `senet` and `autorep` choose them."""
+    network = with_random_values(base, kinds)
+    compiled = sphynx.compile_network(network, calibrate=noisy_data())
+    assert compiled.judged is not None and compiled.judged.read_error is not None
+    assert compiled.judged.read_error < 1e-4 and compiled.judged.error < 0.05
+    assert isinstance(network.design, ReducedDesign)
+    counted, cost = network.design.counts, total_cost(compiled.program)
+    assert (cost.relus, cost.squares) == (counted.relus, counted.squares)
+    assert cost.truncations <= counted.truncations + counted.squares
+
+
+def test_values_chosen_one_by_one_are_asked_privately() -> None:
+    compiled = sphynx.compile_network(with_random_values(STREAM, "ris"), calibrate=noisy_data())
+    images = noisy_data().test.images[:2].numpy()
+    for backend in ("gmw", "gc"):
+        answers = compiled.infer_privately(images, backend=backend)
+        assert [answer.logits.tolist() for answer in answers] == compiled.infer(images).tolist()

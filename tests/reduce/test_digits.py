@@ -24,7 +24,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", ["stream", "channels", "deepreduce", "snl", "senet"])
+@pytest.mark.parametrize("method", ["stream", "channels", "deepreduce", "snl", "senet", "delphi", "safenet", "autorep"])
 def test_digits_keep_their_accuracy_within_the_budget(original: Path, tmp_path: Path, method: Method) -> None:
     out = tmp_path / "reduced"
     result = sphynx.reduce_network(
@@ -32,8 +32,8 @@ def test_digits_keep_their_accuracy_within_the_budget(original: Path, tmp_path: 
     )
     assert result.best.counts.relus == sphynx.load_network(out).design.relus <= BUDGET < ORIGINAL.relus / 7
     assert result.best.accuracy > result.original_accuracy - 0.03
-    if method not in ("snl", "senet"):  # those choose value by value
-        assert sphynx.compile_network(out).judged is not None
+    compiled = sphynx.compile_network(out)
+    assert compiled.judged is not None and compiled.relus == result.best.counts.relus
 
 
 def test_the_verb_prints_what_it_counted(tmp_path: Path) -> None:

@@ -12,9 +12,9 @@ from sphynx.compiler.frontend.numbers import Numbers, array_of, norm_of
 from sphynx.compiler.fusion.affine import Floats, Node
 from sphynx.compiler.fusion.fuse import Fuser
 from sphynx.compiler.fusion.select import constant, select
-from sphynx.errors import InputError
 from sphynx.program.ir import NOTHING, Relu, Square
 from sphynx.space.reduced import IDENTITY, RELU, REMOVED, SQUARE
+from sphynx.space.tally import Shape
 
 
 def walk_activation(fuser: Fuser, numbers: Numbers, layer: str, node: Node, name: str) -> Node:
@@ -24,11 +24,7 @@ def walk_activation(fuser: Fuser, numbers: Numbers, layer: str, node: Node, name
         return fuser.relu(node, name)
     kinds = described.kinds
     if described.is_per_value:
-        raise InputError(
-            "its ReLUs are chosen value by value, and a program can only choose whole channels",
-            where=described.layer,
-            remedy="Reduce the network by a method that chooses channels or layers: stream, channels, deepreduce.",
-        )
+        return _walk_values(fuser, numbers, layer, node, name)
     if set(kinds) == {RELU}:
         return fuser.relu(node, name)
     if set(kinds) == {REMOVED}:
@@ -50,6 +46,45 @@ def walk_activation(fuser: Fuser, numbers: Numbers, layer: str, node: Node, name
         parabola = _square(fuser, squares, select(fuser, whole, name, _places(kept, SQUARE)), f"{name}.square")
         made.append(_place(fuser, parabola, kinds, SQUARE, name))
     return sum(made[1:], made[0])
+
+
+def _walk_values(fuser: Fuser, numbers: Numbers, layer: str, node: Node, name: str) -> Node:
+    """The values of each kind are gathered, activated side by side, and put back in their places: gathering is free.
+
+    Only the straight parts of squares depend on the channel, so they are scaled when they are back in their places.
+    """
+    kinds = np.frombuffer(numbers.reduced[layer].kinds.encode(), np.uint8)
+    whole = fuser.as_tensor(node, f"{name}.input")
+    source = fuser.named(whole, f"{name}.input")
+
+    def taken(kind: str, word: str) -> Node:
+        indices = np.flatnonzero(kinds == ord(kind))
+        return fuser.tensor(fuser.gather(f"{name}.{word}", source, Shape(1, 1, len(indices)), indices))
+
+    def placed(made: Node, kind: str, word: str) -> Node:
+        chosen = kinds == ord(kind)
+        indices = np.where(chosen, np.cumsum(chosen) - 1, NOTHING)
+        return fuser.tensor(fuser.gather(f"{name}.{word}.placed", fuser.named(made, name), node.shape, indices))
+
+    parts: list[Node] = []
+    if ord(RELU) in kinds:
+        rectified = fuser.activate(Relu(name, fuser.compared(taken(RELU, "rectified"), f"{name}.compared")))
+        parts.append(placed(rectified, RELU, "relu"))
+    if ord(IDENTITY) in kinds:
+        passed = fuser.truncated(taken(IDENTITY, "straight"), f"{name}.passed")
+        parts.append(placed(passed, IDENTITY, "passed"))
+    total = fuser.as_tensor(sum(parts[1:], parts[0]), f"{name}.values") if parts else None
+    if ord(SQUARE) in kinds:
+        values = taken(SQUARE, "squares")
+        compared = fuser.compared(values, f"{name}.square.input")
+        a, b, c = _parabolas(numbers, f"{layer}.square")
+        none = np.zeros(len(a))
+        squared = placed(fuser.activate(Square(f"{name}.square", compared)), SQUARE, "square")
+        straight = placed(fuser.truncated(fuser.tensor(compared), f"{name}.square.straight"), SQUARE, "line")
+        parabola = fuser.scale(squared, a, none) + fuser.scale(straight, b, none)
+        parabola = fuser.shift(parabola, c[:, None, None] * (kinds == ord(SQUARE)).reshape(node.shape))
+        total = parabola if total is None else total + parabola
+    return constant(fuser, np.zeros(node.shape)) if total is None else total
 
 
 def _square(fuser: Fuser, coefficients: Floats, node: Node, name: str) -> Node:

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sphynx.compiler.fusion.affine import Floats, Node, Reads, Window, compose, consolidated, used_taps
 from sphynx.compiler.fusion.kernel_axis import Sliding
@@ -38,6 +39,7 @@ from sphynx.program.ir import (
     Combine,
     Curve,
     Gate,
+    Gather,
     Graph,
     Linear,
     Output,
@@ -287,6 +289,11 @@ class Fuser:
             self._weights[step.constants_name] = np.asarray(constants, np.float64)
         if factors is not None:
             self._weights[step.factors_name] = np.asarray(factors, np.float64)
+        return name
+
+    def gather(self, name: str, source: str, shape: Shape, indices: NDArray[np.intp]) -> str:
+        """Single elements of a tensor, in any order, as a step."""
+        self._add(Gather(name, source, shape, tuple(indices.tolist())))
         return name
 
     def settled(self, node: Node) -> Node:
