@@ -27,8 +27,9 @@ from sphynx.program.files import save_compiled
 from sphynx.program.interpret import interpret
 from sphynx.program.ir import Program
 from sphynx.program.judgement import Judgement, Original, judge, load_original, save_original
+from sphynx.program.labels import revealed
 from sphynx.program.outputs import joined
-from sphynx.program.security import Security, require_mode
+from sphynx.program.security import Reveal, Security, require_mode
 from sphynx.run.update import Listener, Update, ignore
 from sphynx.service.prediction import Prediction
 from sphynx.space.artifact import CARD
@@ -133,17 +134,21 @@ class Compiled:
         *,
         backend: Backend = "gmw",
         security: Security = "semi-honest",
+        reveal: Reveal = "logits",
+        margin: float = 0.0,
     ) -> list[Prediction]:
         """Run both parties here, in two threads, without TLS: shows what an inference costs, and that it is exact.
 
         `images` are uint8 [n, channels, height, width]; each is asked about by itself. With the security
-        `malicious-client`, which needs the backend gc, the server checks all that the client does.
+        `malicious-client`, which needs the backend gc, the server checks all that the client does. With `reveal`
+        "label" the client gets the class alone, or none where the best score leads the second by less than `margin`.
         """
         from sphynx.api.both_parties import ask_privately
 
         check_backend(backend, BACKENDS, where="`backend`")
         security = require_mode(security, backend, where="`security`")
-        return ask_privately(self.program, self.weights, np.asarray(images), backend, security=security)
+        program = revealed(self.program, reveal, margin)
+        return ask_privately(program, self.weights, np.asarray(images), backend, security=security)
 
     def check(
         self,
@@ -218,7 +223,14 @@ class Compiled:
         loose = open_samples(spec, self.program.image, count) if spec else None
         return loose or open_known(str(data or ""), None, None, self.source, where=self.name)
 
-    def estimate(self, link: str | Link = "lan", *, backend: Backend | None = None) -> Estimate:
+    def estimate(
+        self,
+        link: str | Link = "lan",
+        *,
+        backend: Backend | None = None,
+        reveal: Reveal = "logits",
+        margin: float = 0.0,
+    ) -> Estimate:
         """Time and traffic of one private inference, layer by layer, on this machine, which is measured once.
 
         `link` is loopback, lan, wan, or one such as "20ms,300Mbit". Without a `backend`: for the one that is faster
@@ -229,4 +241,4 @@ class Compiled:
         if backend is not None:
             check_backend(backend, BACKENDS, where="`backend`")
         parsed = parse_link(link) if isinstance(link, str) else link
-        return estimate_program(self.program, machine_rates(), parsed, backend)
+        return estimate_program(revealed(self.program, reveal, margin), machine_rates(), parsed, backend)

@@ -17,8 +17,11 @@ COSTS = ("backend", "batch", "offline_seconds", "offline_bytes", "online_seconds
 
 
 def answer_of(prediction: Prediction) -> dict[str, Any]:
-    """Without `probabilities` where a label came alone, and without `labels` where there are no classes."""
+    """Without `probabilities` where a label came alone, and without `labels` where there are no classes; `labels` is
+    empty where the server is not sure."""
     told = prediction.to_json(TOP)
+    if not prediction.has_scores:
+        return {"labels": told["labels"], "outputs": [], **{name: told[name] for name in COSTS}}
     found = {name: told[name] for name in ("labels", "probabilities") if told.get(name)}
     if "probabilities" in found:
         found["integer_logits"] = prediction.integer_logits.tolist()

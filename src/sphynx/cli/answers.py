@@ -69,6 +69,7 @@ class Answers:
 
 
 def _shown(seen: Prediction, top: int, unsure_below: float) -> list[tuple[str, float]]:
+    """Labels with probabilities."""
     labels = list(zip(seen.labels, seen.probabilities, strict=True))[:top]
     if seen.is_sure(unsure_below):
         return labels
@@ -78,7 +79,10 @@ def _shown(seen: Prediction, top: int, unsure_below: float) -> list[tuple[str, f
 def _print_tables(found: list[tuple[Path, Prediction]], top: int, unsure_below: float) -> None:
     if not found:
         return
-    if found[0][1].has_classes:
+    if not found[0][1].has_scores:
+        rows = ([str(path), seen.label] for path, seen in found)
+        print_table("What the images show", ["image", "label"], rows, note="This server reveals no probabilities.")
+    elif found[0][1].has_classes:
         print_table(
             "What the images show",
             ["image", "label", ">probability"],

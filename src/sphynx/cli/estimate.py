@@ -12,6 +12,7 @@ from sphynx.cli import options as opt
 from sphynx.cli.output import nonlinear_text, print_json, print_table, short
 from sphynx.cli.output_files import out_file
 from sphynx.errors import InputError
+from sphynx.program.security import Reveal
 
 if TYPE_CHECKING:
     from sphynx.program.backends import Backend
@@ -32,6 +33,12 @@ def estimate(
     ],
     link: opt.LinkOption = "lan",
     backend: opt.BackendOption = "auto",
+    reveal: Annotated[
+        Reveal, typer.Option("--reveal", help="What clients get: logits, or the label alone.")
+    ] = "logits",
+    margin: Annotated[
+        float, typer.Option("--margin", min=0, help="With the label: how far it must lead, as `sphynx serve` takes it.")
+    ] = 0.0,
     recalibrate: Recalibrate = False,
     prices: Annotated[
         Path | None,
@@ -63,19 +70,22 @@ def estimate(
 
       sphynx estimate stream.json --link lan --prices prices.json
 
+      sphynx estimate sphynx-cifar100-25k --link lan --reveal label
+
       sphynx estimate sphynx-cifar100-25k --rate 100/s
     """
     from sphynx.api.rates import machine_rates
     from sphynx.program.cost.estimate import estimate as estimate_program
     from sphynx.program.cost.link import parse_link
     from sphynx.program.files import load_program
+    from sphynx.program.labels import revealed
     from sphynx.zoo.shipped import program_path
 
     chosen, parsed = opt.backend_for(backend), parse_link(link)
     if prices is not None:
         _write_prices(Path(compiled), machine_rates(recalibrate=recalibrate), parsed, chosen, prices, as_json)
         return
-    program = load_program(program_path(compiled))
+    program = revealed(load_program(program_path(compiled)), reveal, margin)
     rates = machine_rates(recalibrate=recalibrate)
     if rate:
         _print_capacity(program, rates, rate, ahead, chosen, as_json)

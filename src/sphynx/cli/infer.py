@@ -119,6 +119,8 @@ def infer(
     with _interrupt_on_sigterm(), contextlib.ExitStack() as printing:
         try:
             with client_of() as client:
+                if client.program.reveals_label and (unsure_below or arrays is not None):
+                    raise _without_scores(unsure_below)
                 printing.callback(
                     lambda: answers.print(top, unsure_below=unsure_below, as_json=as_json, why_not_all=failure)
                 )
@@ -142,6 +144,14 @@ def infer(
         _stay(client_of(ahead=ahead), ahead)
     if answers.unreadable:
         raise typer.Exit(1)
+
+
+def _without_scores(unsure_below: float) -> InputError:
+    return InputError(
+        "this server reveals labels, and neither scores nor probabilities",
+        where="`unsure_below`" if unsure_below else "`arrays`",
+        remedy="Leave it out.",
+    )
 
 
 def _read(client: Client, files: list[Path], answers: Answers) -> list[Picture]:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from sphynx.errors import InputError, join_faults
 from sphynx.program.convolve import Array
 from sphynx.program.outputs import Output
+from sphynx.program.security import REVEALED, AnswerKind, Reveal, require_reveal
 from sphynx.space.tally import Shape
 
 if TYPE_CHECKING:
@@ -32,12 +33,9 @@ def label_faults(
 ) -> Iterator[str]:
     """List what keeps an output from being revealed as a label."""
     size, bits = shapes[output.source].size, ranges[output.source]
-    if len(outputs) > 1:
-        yield f"a label is revealed of one output alone, and there are {len(outputs)}"
-    if not output.has_classes:
-        yield f"the output {output.name}: its numbers are not scores of classes, so it has no label"
-    elif output.final == "sigmoid":
-        yield f"the output {output.name}: several of its classes may hold at once, so it has no label"
+    if refusal := REVEALED["label", answer_kind(outputs)]:
+        yield refusal
+        return
     if not 2 <= size <= MAX_CLASSES:
         yield f"the output {output.name}: a label is one of 2 to {MAX_CLASSES:,} classes, not of {size:,}"
     if bits > MAX_BITS:
@@ -46,11 +44,25 @@ def label_faults(
         yield f"the output {output.name}: no number of {bits} bits leads by {output.margin:,}"
 
 
+def answer_kind(outputs: Sequence[Output]) -> AnswerKind:
+    """Say what these outputs are to a client."""
+    if len(outputs) > 1:
+        return "several"
+    if not outputs[0].has_classes:
+        return "numbers"
+    return "findings" if outputs[0].final == "sigmoid" else "classes"
+
+
+def revealed(program: Program, reveal: Reveal, margin: float = 0.0) -> Program:
+    """Make the program whose clients get this; refuses combinations that the tables of modes do."""
+    require_reveal(reveal, margin)
+    return revealing_label(program, margin) if reveal == "label" else program
+
+
 def revealing_label(program: Program, margin: float = 0.0) -> Program:
     """Make the same program for clients that get a label alone: the first of the largest scores, or that it is not sure
     where that leads the second by less than `margin`, in the units of the scores. Refuses what has no label."""
-    if not math.isfinite(margin) or margin < 0:
-        raise InputError(f"{margin} is not a margin", where="`margin`", remedy="Give 0 or more.")
+    require_reveal("label", margin)
     output = program.outputs[0]
     least = math.ceil(margin * 2.0 ** program.scales[output.name])
     faults = list(label_faults(program.outputs, replace(output, margin=least), program.shapes, program.ranges))

@@ -18,6 +18,7 @@ from sphynx.errors import InputError
 from sphynx.program.convolve import Array
 from sphynx.program.files import short_hash
 from sphynx.program.ir import Program
+from sphynx.program.labels import revealed
 from sphynx.program.weights import content_hash
 from sphynx.protocol.channel import WIRE_VERSION
 from sphynx.protocol.linear import ServerModel
@@ -83,6 +84,7 @@ def open_server(
     """
     keys, state, limits = Path(settings.keys), settings.state_folder, settings.limits
     check_server_keys(keys)
+    served = [replace(one, program=revealed(one.program, settings.reveal, settings.margin)) for one in served]
     if settings.processes > 1 and len(served) > 1:
         raise InputError(
             "several processes serve one program",
@@ -149,6 +151,7 @@ def open_server(
                 program=one.program.content_hash,
                 name=_name_of(one),
                 security=settings.security,
+                reveal=settings.reveal,
                 bundles=ready,
             )
         yield hosted

@@ -19,6 +19,7 @@ from sphynx.errors import InputError, SphynxError
 from sphynx.program.convolve import Array
 from sphynx.program.files import short_hash
 from sphynx.program.ir import Program
+from sphynx.program.labels import revealed
 from sphynx.protocol.verify.plan import BUNDLE_IMAGES, plan_security
 from sphynx.service.credentials import check_server_keys
 from sphynx.service.file_system import check_local
@@ -65,9 +66,11 @@ def _look(part: str, look: Callable[[], str]) -> Finding:
 
 
 def _program(load: Callable[[], tuple[Program, Mapping[str, Array]]], settings: ServerSettings) -> str:
-    program, weights = load()
+    loaded, weights = load()
+    program = revealed(loaded, settings.reveal, settings.margin)
     plan_security(settings.security, program, weights, images=max(BUNDLE_IMAGES, settings.limits.batch))
-    return f"{program.name or 'program'} {short_hash(program.content_hash)}, security {settings.security}"
+    mode = f"security {settings.security}, reveals {settings.reveal}"
+    return f"{program.name or 'program'} {short_hash(program.content_hash)}, {mode}"
 
 
 def _keys(folder: Path) -> str:

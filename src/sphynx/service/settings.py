@@ -17,7 +17,7 @@ from sphynx.program.backends import BACKEND_CHOICES, BackendChoice, check_backen
 from sphynx.program.cost.deployment import WEIGHT_MEMORY
 from sphynx.program.cost.link import Link, parse_link
 from sphynx.program.extensions import ExtensionChoice, check_extension
-from sphynx.program.security import Security, check_security, require_mode
+from sphynx.program.security import Reveal, Security, check_security, require_mode, require_reveal
 from sphynx.record import Record
 from sphynx.service.proxy_header import ProxyNetworks, parse_networks
 from sphynx.service.strikes import FILE as STRIKES
@@ -141,6 +141,14 @@ class ServerSettings(Record):
         "semi-honest",
         "malicious-client also protects the weights from clients that modify their software; clients then use gc.",
     )
+    reveal: Reveal = setting(
+        "logits", "label: clients get the class alone, found by a garbled circuit at the end, and no scores."
+    )
+    margin: float = setting(
+        0.0,
+        'With the label: "not sure" where the largest score leads the second by less, in the units of the scores.',
+        least=0,
+    )
     ot: ExtensionChoice = setting(
         "auto", "OT extension: softspoken, silent (few bytes, more work), or auto: as each client chooses."
     )
@@ -152,8 +160,9 @@ class ServerSettings(Record):
     log: TextIO | None = setting(None, "Receives one JSON object per line; worker processes log to stderr.", flag=None)
 
     def __post_init__(self) -> None:
-        """Refuse an address, a link, networks or a security that are not valid, before anything is opened."""
+        """Refuse an address, a link, networks or a mode that are not valid, before anything is opened."""
         check_security(self.security, where="`security`")
+        require_reveal(self.reveal, self.margin)
         check_extension(self.ot, where="`ot`")
         _ = self.address, self.proxies, self.emulated_link
         if self.metrics_address is not None and not (self.metrics_token or self.metrics_tls):

@@ -19,6 +19,7 @@ from pathlib import Path
 from sphynx.core import limit_cores
 from sphynx.errors import SphynxError
 from sphynx.program.files import load_compiled
+from sphynx.program.labels import revealed
 from sphynx.protocol.shared_weights import read_shared
 from sphynx.protocol.verify.plan import CheckPlan
 from sphynx.record import Record
@@ -55,7 +56,8 @@ def work(order: WorkerOrder) -> None:
     settings, limits, state = order.settings, order.settings.limits, order.settings.state_folder
     control = socket.socket(fileno=order.control)
     link = OwnerLink(control, _leave)
-    program, weights = load_compiled(order.compiled)
+    compiled, weights = load_compiled(order.compiled)
+    program = revealed(compiled, settings.reveal, settings.margin)
     model = read_shared(order.weights, program, weights, memory_bytes=limits.weight_memory_bytes, check=order.check)
     events = EventLog(sys.stderr, worker=order.number)
     with Store(

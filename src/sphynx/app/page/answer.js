@@ -13,6 +13,7 @@ const MOST_MAPS = 8;
 // What an answer says, in one of four states: sure, unsure, a label without its probability, no classes at all.
 export function verdictOf(found, unsureBelow) {
   if (!found.labels) return { state: "numbers", words: "", more: "The answer is not one of several classes: it is below." };
+  if (!found.labels.length) return { state: "unsure", words: "unsure", more: "The server tells labels alone, and of this picture that it is not sure." };
   const best = readable(found.labels[0]);
   if (!found.probabilities) return { state: "alone", words: best, more: "The network tells the label alone, so how sure it is, is not known." };
   const part = percent(found.probabilities[0]);

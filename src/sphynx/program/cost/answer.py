@@ -19,11 +19,11 @@ TWEAK_BYTES = 16
 class AnswerCost:
     """The cost for all images of a bundle."""
 
-    ands: int
-    table_bytes: int  # offline, from the server, with the late tweak
-    ots: int  # offline: one for each bit of the client's shares
-    online_bytes: int  # from the server: labels of its shares, and colours by which the client reads the result
-    messages: int  # online
+    ands: int = 0
+    table_bytes: int = 0  # offline, from the server, with the late tweak
+    ots: int = 0  # offline: one for each bit of the client's shares
+    online_bytes: int = 0  # from the server: labels of its shares, and colours by which the client reads the result
+    messages: int = 0  # online
 
 
 def answer_cost(program: Program, images: int = 1) -> AnswerCost:

@@ -28,6 +28,7 @@ from typing import Any
 
 from sphynx.core import silent
 from sphynx.program.backends import BACKENDS, Backend
+from sphynx.program.cost.answer import AnswerCost, answer_cost
 from sphynx.program.cost.cost import LayerCost, activation_costs, layer_costs, packed_bytes
 from sphynx.program.cost.link import Link
 from sphynx.program.cost.ot_messages import BLOCK_BYTES, SEED_BLOCKS_DOWN, SEED_BLOCKS_UP, bytes_each
@@ -156,7 +157,7 @@ def estimate(
     backend = backend or faster_backend(program, rates, link)
     made = made or faster_extensions(program, rates, link, backend, ready=frozenset(("down", "up")))
     layers = tuple(layer_times(program, dict(layer_costs(program)), rates, link, backend, made=made))
-    return Estimate(backend, link, (*layers, _ends(program, rates, link)))
+    return Estimate(backend, link, (*layers, _ends(program, rates, link, made)))
 
 
 def faster_backend(program: Program, rates: Rates, link: Link, batch: int = 1) -> Backend:
@@ -296,19 +297,31 @@ def _nonlinear_steps(cost: LayerCost, rates: Rates, backend: Backend, made: Exte
         yield _Step(work + ots.seconds(rates, made), messages, up_bytes + up_ots, down_bytes + down_ots)
 
 
-def _ends(program: Program, rates: Rates, link: Link) -> LayerTime:
-    """The masked input up, shares of outputs down, public maps; offline the round trips that no layer has to itself."""
-    sizes = [program.image.size, *(program.shapes[name].size for name in program.output_names)]
-    online_bytes = sum(packed_bytes(size, program.ring_bits) for size in sizes)
-    offline_trips = 1 + 2 * any(program.activations)
-    host = len(sizes) * rates.message_s + sum(isinstance(step, PublicMap) for step in program.steps) * rates.step_s
+def _ends(program: Program, rates: Rates, link: Link, made: Extensions) -> LayerTime:
+    """The masked input up, shares of outputs or the circuit of a label down, public maps; offline the round trips that
+    no layer has to itself."""
+    names = () if program.reveals_label else program.output_names
+    sizes = [program.image.size, *(program.shapes[name].size for name in names)]
+    answer = answer_cost(program) if program.reveals_label else AnswerCost()
+    online_bytes = sum(packed_bytes(size, program.ring_bits) for size in sizes) + answer.online_bytes
+    offline_trips = 1 + 2 * (any(program.activations) or program.reveals_label)
+    host = (len(sizes) + answer.messages) * rates.message_s
+    host += sum(isinstance(step, PublicMap) for step in program.steps) * rates.step_s
+    work, step = answer.ands / rates.cores, _answer_step(answer, rates, made)
     return LayerTime(
         "input and outputs",
-        offline_trips * link.round_trip_s,
-        link.round_trip_s + link.transfer_s(online_bytes) + host + online_bytes * rates.byte_s,
-        0.0,
+        offline_trips * link.round_trip_s + (step.seconds(rates, link, 1, overlaps=True) if answer.ands else 0.0),
+        link.round_trip_s + link.transfer_s(online_bytes) + host + online_bytes * rates.byte_s + work * rates.gc.online,
+        step.up_bytes + step.down_bytes,
         online_bytes,
     )
+
+
+def _answer_step(answer: AnswerCost, rates: Rates, made: Extensions) -> _Step:
+    ots = _OtCount(answer.ots)
+    up_bytes, down_bytes = ots.bytes(rates, made)
+    work = answer.ands * rates.gc.offline + ots.seconds(rates, made)
+    return _Step(work, OFFLINE_MESSAGES["gc"], up_bytes, down_bytes + answer.table_bytes)
 
 
 def _he_seconds(cost: LayerCost, he: HeSeconds) -> float:
