@@ -15,11 +15,15 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from sphynx.api.both_parties import ask_privately
 from sphynx.app import web
+from sphynx.app.answer import answer_of
 from sphynx.app.histogram import byte_counts, chi_square_same, tail_probability
 from sphynx.app.web import MOST_STREAMS
 from sphynx.program.interpret import interpret
-from tests.app.conftest import Scene, pixels
+from sphynx.program.labels import revealing_label
+from tests.app.conftest import Scene, pixels, small_program
+from tests.program.programs import random_weights
 
 PICTURES = 24
 SAFE_LEVEL = 1e-6  # a sound mask fails once in a million runs
@@ -42,6 +46,18 @@ def test_the_private_answer_is_the_librarys_and_that_in_the_clear(scene: Scene, 
     assert [layer["layer"] for layer in found["layers"]] == ["pixels", "relu", "logits"]
     clear = scene.ask(png(image), f"backend={backend}&clear=1")
     assert clear["integer_logits"] == expected and "received" not in clear
+
+
+def test_a_label_alone_comes_without_probabilities() -> None:
+    """And none where the server is not sure."""
+    program, images = small_program(), np.stack([pixels(seed) for seed in range(3)])
+    weights = random_weights(program)
+    oracle = interpret(program, weights, images)
+    for margin, labels in ((0.0, [["cat", "dog", "bird"][one] for one in oracle.argmax(axis=1)]), (2.0**15, [""] * 3)):
+        found = ask_privately(revealing_label(program, margin), weights, images, "gmw")
+        told = [answer_of(answer) for answer in found]
+        assert [answer["labels"] for answer in told] == [[label] if label else [] for label in labels]
+        assert all({"probabilities", "integer_logits"}.isdisjoint(answer) and not answer["outputs"] for answer in told)
 
 
 def test_what_is_drawn_is_what_the_server_received(scene: Scene) -> None:
