@@ -186,7 +186,7 @@ class Compiled:
             return None
         if not self.original.is_of(images):
             return None
-        return judge(self.original, joined(self.outputs(images)))
+        return judge(self.original, joined(self.outputs(images)), layout=self.program)
 
     def images(
         self, data: Given | ImageSet | str | Path | None = None, *, split: Split = "test", images: int = 0

@@ -224,7 +224,7 @@ def _compile(readable: Readable, data: Given, settings: CompileSettings) -> Comp
     where = made.program.name or "network"
     answers = joined(made.program.answers(made.logits))
     read = None if original.by == OURSELVES else joined(made.program.answers(made.float_logits))
-    judged = judge(original, answers, read)
+    judged = judge(original, answers, read, made.program)
     _require_close(judged, where, settings)
     program = with_ring_for(made.program, made.weights)
     require_runnable(program, made.weights)

@@ -51,9 +51,11 @@ def print_inspection(found: Inspection, wording: Callable[[str], str]) -> None:
 
 
 def print_blockers(found: Inspection, wording: Callable[[str], str]) -> None:
+    heads = f"These can be had in place of its outputs, with `heads`: {', '.join(found.heads)}" if found.heads else ""
     print_table(
         f"What keeps {found.name} from being compiled",
         ["what", "where", "what to do"],
         ([wording(one.what), one.where, wording(one.remedy)] for one in found.blockers),
+        note=wording(heads),
     )
     sys.stdout.flush()

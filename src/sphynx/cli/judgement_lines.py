@@ -11,14 +11,22 @@ if TYPE_CHECKING:
 
 
 def judgement_line(judged: Judgement) -> str:
-    line = (
-        f"same class as the float network ({judged.by}) for {judged.same_class:.1%} of {judged.images} calibration "
-        f"images, logits off by {judged.error:.2%} of their spread"
-    )
+    if judged.same_class is not None:
+        line = (
+            f"same class as the float network ({judged.by}) for {judged.same_class:.1%} of {judged.images} calibration "
+            f"images, logits off by {judged.error:.2%} of their spread"
+        )
+    else:
+        line = (
+            f"outputs off from those of the float network ({judged.by}) by {judged.error:.2%} of their spread over "
+            f"{judged.images} calibration inputs"
+        )
+    if len(judged.outputs) > 1:
+        line += f" at most ({', '.join(f'{output.name} {output.error:.2%}' for output in judged.outputs)})"
     if judged.accuracy is not None and judged.float_accuracy is not None:
         line += f"; accuracy on these images {judged.accuracy:.1%}, the float network's {judged.float_accuracy:.1%}"
     if judged.hardly_varies:
-        line += f"; the float network's logits hardly vary from image to image ({judged.variation:.2%} of their size)"
+        line += f"; the float network's outputs hardly vary from image to image ({judged.variation:.2%} of their size)"
     return line
 
 
@@ -26,13 +34,21 @@ def judgement_rows(judged: Judgement) -> list[list[str]]:
     rows = []
     if judged.accuracy is not None and judged.float_accuracy is not None:
         rows += [["integer accuracy", f"{judged.accuracy:.2%}"], ["float accuracy", f"{judged.float_accuracy:.2%}"]]
-    rows += [
-        ["same class", f"{judged.same_class:.2%}"],
-        ["logit error, relative to their spread", f"{judged.error:.2%}"],
-        ["largest logit difference", f"{judged.largest_difference:.3g}"],
-    ]
+    if judged.same_class is not None:
+        rows.append(["same class", f"{judged.same_class:.2%}"])
+    if judged.same_class is not None and len(judged.outputs) == 1:
+        rows += [
+            ["logit error, relative to their spread", f"{judged.error:.2%}"],
+            ["largest logit difference", f"{judged.largest_difference:.3g}"],
+        ]
+    else:
+        for output in judged.outputs:
+            rows += [
+                [f"{output.name}: error, relative to its spread", f"{output.error:.2%}"],
+                [f"{output.name}: largest difference", f"{output.largest_difference:.3g}"],
+            ]
     if judged.hardly_varies:
-        rows.append(["float logits hardly vary", f"{judged.variation:.2%} of their size"])
+        rows.append(["float outputs hardly vary", f"{judged.variation:.2%} of their size"])
     return rows
 
 

@@ -14,7 +14,7 @@ from sphynx.data.images import ImageSet, Statistics
 from sphynx.data.samples import Samples, pixels_for
 from sphynx.errors import InputError
 from sphynx.network.build import AnyNetwork
-from sphynx.program.classes import real_logits, scores_of
+from sphynx.program.classes import possible_scores
 from sphynx.program.convolve import Array, l1_norm, magnitude
 from sphynx.program.interpret import Weights, interpret
 from sphynx.program.ir import INPUT, Combine, Gate, Gather, Linear, Pool, Program, Relu, Square, Step, Truncate
@@ -70,7 +70,10 @@ def check(
     normalisation: tuple[Statistics, Statistics] | None = None,
 ) -> Check:
     """Raises, with the layer's name, where an image leaves a range. `network` is compared with where it is given."""
-    (outputs,) = scores_of(program).dims
+    scores = possible_scores(program)
+    if scores is None:
+        samples = samples.without_labels()
+    outputs = 0 if scores is None else scores.dims[0]
     known = samples.labels is not None
     if not len(samples) or (known and samples.class_names and len(samples.class_names) != outputs):
         raise InputError(
@@ -96,7 +99,9 @@ def check(
     def watch(step: Step, tensor: Array) -> None:
         largest[step.name] = max(largest[step.name], magnitude(tensor))
 
-    logits = real_logits(program, interpret(program, weights, images, watch))
+    integers = interpret(program, weights, images, watch)
+    numbers = program.split(program.real_numbers(integers))
+    logits = numbers[(scores or program.outputs[0]).name].reshape(len(images), -1)
     compared = None
     if network is not None and normalisation is not None:
         compared = _compare(logits, labels, _float_logits(network, images, *normalisation))

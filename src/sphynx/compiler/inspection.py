@@ -72,6 +72,7 @@ class Inspection(Record):
     image: tuple[int, ...] = ()  # channels, height, width
     blockers: tuple[Blocker, ...] = ()
     notes: tuple[str, ...] = ()
+    heads: tuple[str, ...] = ()  # of a file with blockers: outputs, and values before the blockers, that can be had
     relus: int = 0
     comparisons: int = 0
     truncations: int = 0
@@ -96,15 +97,16 @@ def inspect_onnx(path: Path, settings: CompileSettings) -> Inspection:
     shape = settings.input_shape
     try:
         try:
-            graph, feed = load_graph(path, shape, settings.inputs)
+            graph, feed = load_graph(path, shape, settings.inputs, settings.heads)
         except OpenSizesError as error:
             faults.append(error)
-            graph, feed = load_graph(path, error.example, settings.inputs)
-        faults += find_faults(graph, approximate=settings.approximate)
+            graph, feed = load_graph(path, error.example, settings.inputs, settings.heads)
+        others, heads = find_faults(graph, approximate=settings.approximate)
+        faults += others
     except InputError as error:
         return _blocked(path.stem, inputs, outputs, [*faults, error])
     found = _blocked(path.stem, inputs, outputs, faults)
-    found = replace(found, image=tuple(feed.image), notes=feed.notes)
+    found = replace(found, image=tuple(feed.image), notes=feed.notes, heads=heads if others else ())
     try:
         walk = partial(OperatorNetwork(graph, approximate=True).trace, *_plain(feed.image.channels))
         return priced(found, lambda cuts: outlined(walk(cuts=cuts, outline=True), settings.knees))

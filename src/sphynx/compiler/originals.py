@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from sphynx.compiler.frontend.export.module import evaluating
+from sphynx.compiler.frontend.export.module import evaluating, name_outputs
 from sphynx.compiler.frontend.onnx.feed import Feed
 from sphynx.compiler.frontend.onnx.file import runnable
 from sphynx.data.images import Statistics
@@ -28,21 +28,30 @@ class Judge:
     resolution: float  # of the numbers that it computes in, relative to 1
 
 
-def torch_judge(module: nn.Module, batch: int = 1) -> Judge:
+def torch_judge(module: nn.Module, batch: int = 1, outputs: Sequence[str] = ()) -> Judge:
     def answer(images: Array, mean: Statistics, std: Statistics) -> Array:
         kept = next(module.parameters(), torch.zeros(()))
         with torch.no_grad(), evaluating(module):
             whole = torch.from_numpy(_normalise(images, mean, std)).to(kept.device, kept.dtype)
             batches = (whole[first : first + batch] for first in range(0, len(whole), batch))
-            found = [module(x).reshape(len(x), -1).double().cpu().numpy() for x in batches]
+            found = [_joined(module(x), outputs, len(x)) for x in batches]
         return np.concatenate(found)
 
     kinds = {parameter.dtype for parameter in module.parameters() if parameter.is_floating_point()}
     return Judge("torch", answer, max((torch.finfo(kind).eps for kind in kinds), default=SINGLE_PRECISION))
 
 
-def onnx_judge(path: Path, feed: Feed) -> Judge | None:
-    """Return None where ONNX Runtime is not installed, too old for the file, or cannot run it.
+def _joined(answer: Any, outputs: Sequence[str], count: int) -> Array:
+    """Lay these outputs of a module, by default all, out one behind the other."""
+    named = name_outputs(answer)
+    parts = [named[name].reshape(count, -1).double().cpu() for name in outputs or named]
+    found: Array = torch.cat(parts, 1).numpy()
+    return found
+
+
+def onnx_judge(path: Path, feed: Feed, outputs: Sequence[str] = ()) -> Judge | None:
+    """Judge by ONNX Runtime's answers for these outputs, one behind the other. Return None where it is not installed,
+    too old for the file, or cannot run it.
 
     The network has been walked before: nothing in it is too large.
     """
@@ -55,13 +64,13 @@ def onnx_judge(path: Path, feed: Feed) -> Judge | None:
     # What it fuses may be another network: it takes a pad of zeros into the max pool behind it, which pads by -inf.
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     try:
-        session = onnxruntime.InferenceSession(runnable(path), options, providers=["CPUExecutionProvider"])
-        return _judge_by(session, feed)
+        session = onnxruntime.InferenceSession(runnable(path, outputs), options, providers=["CPUExecutionProvider"])
+        return _judge_by(session, feed, outputs)
     except Exception:  # of kinds that cannot be named where it is not installed
         return None
 
 
-def _judge_by(session: Any, feed: Feed) -> Judge:
+def _judge_by(session: Any, feed: Feed, outputs: Sequence[str]) -> Judge:
     """Fail at once where the first run would: a dilated convolution that is padded by auto_pad loads all the same."""
     source = next(value for value in session.get_inputs() if value.name == feed.input)
     kinds: dict[str, type[np.floating[Any]]] = {"tensor(double)": np.float64, "tensor(float16)": np.float16}
@@ -72,7 +81,8 @@ def _judge_by(session: Any, feed: Feed) -> Judge:
         found = []
         for image in _normalise(images, mean, std).astype(kind):
             given = {**feed.constants, source.name: feed.viewed(image)[None]}
-            found.append(np.asarray(session.run(None, given)[0]).reshape(-1))
+            answers = session.run(list(outputs) or None, given)
+            found.append(np.concatenate([np.asarray(answer).reshape(-1) for answer in answers]))
         return np.stack(found)
 
     return Judge("ONNX Runtime", answer, float(np.finfo(kind).eps))

@@ -52,6 +52,8 @@ class Readable:
     design: AnyDesign | None = None  # of a network of ours: the data must fit it
     judge: Callable[[], Judge | None] = lambda: None  # the float network; None where our own evaluation of it must do
     class_names: tuple[str, ...] = ()  # where it has its own
+    made_from: str = ""  # the kind and the name of the file or module
+    input_name: str = ""  # as the network calls it
 
     def __post_init__(self) -> None:
         assert self.outline.steps
@@ -74,9 +76,10 @@ class Readable:
             self.std,
             images,
             settings,
-            source=Input(picture_part=chosen.picture_part),
+            source=Input(picture_part=chosen.picture_part, name=self.input_name),
             class_names=chosen.class_names,
             name=self.name,
+            made_from=self.made_from,
         )
         labels, images_hash = chosen.labels, hash_of(images)
         judge = self.judge()  # not before the network was walked: that finds out what is too large to be computed
@@ -98,6 +101,12 @@ class Readable:
         if samples.labels is None:
             return replace(samples, class_names=tuple(names) or self.class_names)
         known = len(names) or int(samples.labels.max()) + 1
+        if not outputs:
+            settings.warn(
+                f"{samples.name}: the network's outputs are not scores of classes: labels are left out, and agreement "
+                "with the float network is reported instead of accuracy"
+            )
+            return samples.without_labels()
         if known > outputs or (names and len(names) != outputs):
             settings.warn(
                 f"{samples.name}: its {known} classes are not the network's {outputs} outputs: its labels are left "
@@ -128,27 +137,37 @@ def read_trained(trained: TrainedNetwork) -> Readable:
 def read_onnx(path: Path, settings: CompileSettings = AS_USUAL) -> Readable:
     """Read a file. Of the settings `input_shape`, `inputs`, `mean`, `std` and `approximate` count: `mean` is subtracted
     from pixel / 255, which is then divided by `std`; 0 and 1 unless given."""
-    graph, feed = load_graph(path, settings.input_shape, settings.inputs)
+    graph, feed = load_graph(path, settings.input_shape, settings.inputs, settings.heads)
     for note in feed.notes:
         settings.warn(f"{path}: {note}")
     network = OperatorNetwork(graph, approximate=settings.approximate)
-    return _read_operators(network, settings, partial(onnx_judge, path, feed))
+    judge = partial(onnx_judge, path, feed, [end.name for end in graph.ends])
+    return _read_operators(network, settings, judge, f"onnx {path.name}", feed.input)
 
 
 def read_exported(path: Path, settings: CompileSettings = AS_USUAL) -> Readable:
     """A file of torch.export.save, as an ONNX file is read."""
     module, image = load_module(path)
-    network = read_module(module, image, where=str(path), name=path.stem, approximate=settings.approximate)
-    return _read_operators(network, settings, partial(torch_judge, module))
+    network = read_module(
+        module, image, where=str(path), name=path.stem, approximate=settings.approximate, heads=settings.heads
+    )
+    return _read_operators(network, settings, partial(torch_judge, module, outputs=settings.heads), f"pt2 {path.name}")
 
 
 def read_torch(module: nn.Module, image: Shape, settings: CompileSettings = AS_USUAL) -> Readable:
-    """Any module from images [n, channels, height, width] to logits [n, classes]."""
-    network = read_module(module, image, approximate=settings.approximate)
-    return _read_operators(network, settings, partial(torch_judge, module))
+    """Any module from images [n, channels, height, width] to arrays [n, ...]."""
+    network = read_module(module, image, approximate=settings.approximate, heads=settings.heads)
+    judge = partial(torch_judge, module, outputs=settings.heads)
+    return _read_operators(network, settings, judge, f"torch {type(module).__name__}")
 
 
-def _read_operators(network: OperatorNetwork, settings: CompileSettings, judge: Callable[[], Judge | None]) -> Readable:
+def _read_operators(
+    network: OperatorNetwork,
+    settings: CompileSettings,
+    judge: Callable[[], Judge | None],
+    made_from: str,
+    input_name: str = "",
+) -> Readable:
     mean, std = (0.0 if settings.mean is None else settings.mean), (1.0 if settings.std is None else settings.std)
     channels = network.image.channels
     means, deviations = per_channel(mean, channels, "mean"), per_channel(std, channels, "std")
@@ -156,7 +175,9 @@ def _read_operators(network: OperatorNetwork, settings: CompileSettings, judge: 
         raise InputError(
             "a standard deviation is not positive", where="`std`", remedy="Give what the network was trained with."
         )
-    return Readable(network.trace, means, deviations, network.name, judge=judge)
+    return Readable(
+        network.trace, means, deviations, network.name, judge=judge, made_from=made_from, input_name=input_name
+    )
 
 
 def per_channel(given: Sequence[float] | float, channels: int, parameter: str) -> tuple[float, ...]:

@@ -100,6 +100,13 @@ class CompileSettings:
         flag="input",
         metavar="NAME=VALUE",
     )
+    heads: Sequence[str] = setting(
+        (),
+        "For a network with several outputs: the name of one that is wanted, or of a value inside it; repeat it for "
+        "several. [default: all outputs]",
+        flag="head",
+        metavar="NAME",
+    )
     precision: Precision | None = setting(None, "Bits of the numbers; None: as many as accuracy needs.", flag=None)
     approximate: bool = setting(
         False, "Allow smooth activations (Sigmoid, SiLU, GELU ...), as piecewise-linear functions."

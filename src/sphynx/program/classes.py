@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sphynx.errors import InputError
-from sphynx.program.ir import Output, Program
+from sphynx.program.ir import Graph, Output, Program
 
 
 def require_classes(program: Program) -> Output:
@@ -32,6 +32,13 @@ def scores_of(program: Program) -> Output:
     """The scores of classes; where none are known, the first vector, which may be scores of classes without names."""
     vectors = (output for output in program.outputs if len(output.dims) == 1)
     return program.classes or next(vectors, None) or require_classes(program)
+
+
+def possible_scores(graph: Graph) -> Output | None:
+    """The output whose elements are scores of classes, or may be: a vector that is the only output."""
+    known = next((output for output in graph.outputs if output.has_classes), None)
+    only = graph.outputs[0] if len(graph.outputs) == 1 else None
+    return known or (only if only is not None and len(only.dims) == 1 else None)
 
 
 def names_of_classes(program: Program) -> tuple[str, ...]:

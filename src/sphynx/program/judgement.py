@@ -1,4 +1,4 @@
-"""A program's logits beside those of the float network it was compiled from, on the calibration images. No torch.
+"""A program's answers beside those of the float network it was compiled from, on the calibration images. No torch.
 
 `original.safetensors` in a compiled folder keeps the float network's answers, the labels and a hash of the images; not
 the images. Where the network ended in a softmax or sigmoid, its answers are behind it, and ours are taken there.
@@ -7,7 +7,9 @@ the images. Where the network ended in a softmax or sigmoid, its answers are beh
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,10 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from sphynx.errors import DiskError, InputError
+from sphynx.program.classes import possible_scores
 from sphynx.program.convolve import Array
+from sphynx.program.ir import Graph
+from sphynx.program.outputs import LOGITS
 
 ORIGINAL = "original.safetensors"
 FAR_OFF = 0.1  # of the answers' spread from image to image: a compilation farther off than that has failed
@@ -36,7 +41,7 @@ MISREAD_REMEDY = (
 class Original:
     """The float network's answers to the calibration images."""
 
-    answers: Array  # [n, classes], floats
+    answers: Array  # [n, numbers], floats: of all outputs, one behind the other
     labels: Array | None  # [n]; None where nobody knows them
     images_hash: str
     by: str  # who computed them
@@ -44,6 +49,17 @@ class Original:
 
     def is_of(self, images: Array) -> bool:
         return hash_of(images) == self.images_hash
+
+
+@dataclass(frozen=True)
+class OutputError:
+    """One output beside the float network's, on the calibration images."""
+
+    name: str
+    error: float  # root mean square, relative to the spread from image to image
+    largest_difference: float
+    variation: float  # that spread, relative to the output's own size
+    read_error: float | None = None  # as `error`, of what was read, before rounding
 
 
 @dataclass(frozen=True)
@@ -56,15 +72,16 @@ class Judgement:
     """
 
     images: int
-    same_class: float  # the share of images for which program and float network name the same class
-    error: float  # of the answers, root mean square, relative to their spread from image to image
+    same_class: float | None  # the share of images for which both name the same class; None where there are none
+    error: float  # of the answers, root mean square, relative to their spread from image to image; of the worst output
     largest_difference: float
-    variation: float  # that spread, relative to the answers' own size
+    variation: float  # that spread, relative to the answers' own size; of the output with the largest error
     accuracy: float | None  # of the program, on these images; None where their classes are not known
     float_accuracy: float | None
     by: str  # who computed the float network's answers
     classes: int  # among which the network chooses
     read_error: float | None = None  # as `error`, of what was read, before rounding; known when compiled
+    outputs: tuple[OutputError, ...] = ()  # each by itself
 
     @property
     def hardly_varies(self) -> bool:
@@ -82,9 +99,9 @@ class Judgement:
     @property
     def is_guessing(self) -> bool:
         """True if the float network is hardly better than guessing, on these images."""
-        chance = 1 / self.classes
-        if self.float_accuracy is None:
+        if self.float_accuracy is None or not self.classes:
             return False
+        chance = 1 / self.classes
         return self.classes > 1 and self.float_accuracy < chance + GUESSING * (1 - chance)
 
     @property
@@ -107,19 +124,19 @@ class Judgement:
     def fault_beyond(self, accepted: float | None) -> tuple[str, str] | None:
         """Say what is wrong where errors up to this share of the spread are accepted; by default a tenth."""
         if self.is_misread and (accepted is None or not (self.read_error or 0.0) <= accepted):
+            same = "" if self.same_class is None else f", and {self.same_class:.0%} of the images get the same class"
             return (
-                f"the file was read as a different network: even before rounding, its logits are off by "
-                f"{self.read_error:.0%} of their spread from image to image, and {self.same_class:.0%} of the images "
-                "get the same class",
+                f"the file was read as a different network: even before rounding, {self._words} are off by "
+                f"{self.read_error:.0%} of their spread from image to image{same}",
                 MISREAD_REMEDY,
             )
         limit = FAR_OFF if accepted is None else accepted
         if self.error <= limit:  # not where it is not a number
             return None
-        off = f"its logits are off by {self.error:.0%} of their spread from image to image, more than {limit:.0%}"
+        off = f"{self._words} are off by {self.error:.0%} of their spread from image to image, more than {limit:.0%}"
         if self.hardly_varies:
             return (
-                f"{off}: the float network's logits hardly vary ({self.variation:.2%} of their size)",
+                f"{off}: the float network's hardly vary ({self.variation:.2%} of their size)",
                 "Use trained weights, and images normalised as in training (`mean`, `std`).",
             )
         return (
@@ -127,6 +144,14 @@ class Judgement:
             "Give more bits (`weight_bits`, `activation_bits`), or calibrate with images like its training images "
             "(`calibrate`); where smooth activations are approximated, give more `knees`.",
         )
+
+    @property
+    def _words(self) -> str:
+        """What is judged: its logits, or its output that is farthest off."""
+        if self.same_class is not None or not self.outputs:
+            return "its logits"
+        farthest = max(self.outputs, key=lambda output: output.error)
+        return f"the numbers of its output {farthest.name}"
 
     def to_json(self) -> dict[str, Any]:
         judged = {"hardly_varies": self.hardly_varies, "far_off": self.is_far_off, "guessing": self.is_guessing}
@@ -137,27 +162,72 @@ def hash_of(images: Array) -> str:
     return hashlib.sha256(repr(images.shape).encode() + np.ascontiguousarray(images).tobytes()).hexdigest()
 
 
-def judge(original: Original, found: Array, read: Array | None = None) -> Judgement:
+def judge(original: Original, found: Array, read: Array | None = None, layout: Graph | None = None) -> Judgement:
     """`found` are the program's answers to the same images, `read` those of the network as it was read, before anything
-    is rounded or approximated: [n, numbers] each, behind the network's own final functions."""
+    is rounded or approximated: [n, numbers] each, behind the network's own final functions. They are laid out as the
+    outputs of `layout`, or are the scores of classes where none is given."""
     wanted = original.answers.astype(np.float64)
-    spread = float(np.std(wanted - wanted.mean(axis=0)))
-    size = _root_mean_square(wanted)
+    outputs = tuple(_compare(original, *parts) for parts in _split(layout, wanted, found, read))
+    farthest = max(outputs, key=lambda output: output.error if output.error == output.error else np.inf)
+    scores = _scores(layout)
+    labels = original.labels
+    same, accuracy, float_accuracy, count = None, None, None, 0
+    if scores is not None:
+        classes, float_classes = (each[:, scores].argmax(axis=1) for each in (found, wanted))
+        same, count = float((classes == float_classes).mean()), wanted[:, scores].shape[1]
+        accuracy, float_accuracy = _accuracy(classes, labels), _accuracy(float_classes, labels)
+    return Judgement(
+        images=len(wanted),
+        same_class=same,
+        error=farthest.error,
+        largest_difference=max(output.largest_difference for output in outputs),
+        variation=farthest.variation,
+        accuracy=accuracy,
+        float_accuracy=float_accuracy,
+        by=original.by,
+        classes=count,
+        read_error=None if read is None else max(output.read_error or 0.0 for output in outputs),
+        outputs=outputs,
+    )
+
+
+def _split(
+    layout: Graph | None, wanted: Array, found: Array, read: Array | None
+) -> Iterator[tuple[str, Array, Array, Array | None]]:
+    if layout is None:
+        yield LOGITS, wanted, found, read
+        return
+    first = 0
+    for output in layout.outputs:
+        own = slice(first, first + prod(output.dims))
+        yield output.name, wanted[:, own], found[:, own], None if read is None else read[:, own]
+        first = own.stop
+
+
+def _scores(layout: Graph | None) -> slice | None:
+    """Where the scores of classes are."""
+    if layout is None:
+        return slice(None)
+    scores, first = possible_scores(layout), 0
+    for output in layout.outputs:
+        last = first + prod(output.dims)
+        if output is scores:
+            return slice(first, last)
+        first = last
+    return None
+
+
+def _compare(original: Original, name: str, wanted: Array, found: Array, read: Array | None) -> OutputError:
+    spread, size = float(np.std(wanted - wanted.mean(axis=0))), _root_mean_square(wanted)
     read_error = None
     if read is not None:
         off = _root_mean_square(read - wanted)
         read_error = 0.0 if off <= _ROUNDINGS * original.resolution * size else _relative(off, spread)
-    classes, float_classes = found.argmax(axis=1), wanted.argmax(axis=1)
-    return Judgement(
-        images=len(wanted),
-        same_class=float((classes == float_classes).mean()),
+    return OutputError(
+        name,
         error=_relative(_root_mean_square(found - wanted), spread),
         largest_difference=float(np.abs(found - wanted).max()),
         variation=spread / size if size else 0.0,
-        accuracy=_accuracy(classes, original.labels),
-        float_accuracy=_accuracy(float_classes, original.labels),
-        by=original.by,
-        classes=wanted.shape[1],
         read_error=read_error,
     )
 

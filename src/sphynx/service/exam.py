@@ -42,7 +42,7 @@ def examine(
     expected: NDArray[np.int64],
     done: Callable[[int], None] = lambda _number: None,
 ) -> Exam:
-    """`expected` are the oracle's logits of the images."""
+    """`expected` are the oracle's integers of all outputs, and `labels` the classes of the images."""
     answers = []
     for start in range(0, len(images), BUNDLES_AT_ONCE):
         part = images[start : start + BUNDLES_AT_ONCE]
@@ -53,7 +53,7 @@ def examine(
         backend,
         len(images),
         equal_to_oracle=sum(
-            bool(np.array_equal(a.integer_logits, logits)) for a, logits in zip(answers, expected, strict=True)
+            bool(np.array_equal(a.integers, integers)) for a, integers in zip(answers, expected, strict=True)
         ),
         correct=None
         if labels is None

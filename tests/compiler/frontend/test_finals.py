@@ -59,13 +59,13 @@ def test_what_moves_nothing_may_follow(case: str, reader: str, tmp_path: Path) -
     end, final = ENDS[case]
     module = Ended(end).eval()
     network = read(module, reader, tmp_path)
-    assert network.final == final
+    assert network.graph.ends[0].final == final
     fused = network.trace((0.0,) * 3, (1.0,) * 3)
     pixels = np.random.default_rng(0).integers(0, 256, (2, *IMAGE))
     logits = evaluate(fused.graph, fused.weights, pixels.astype(np.float64), lambda *_: None).reshape(2, 5)
     with torch.no_grad():
         expected = torch.cat([module(torch.from_numpy(each[None] / 255).float()) for each in pixels]).numpy()
-    assert np.abs(Output("logits", "", final=network.final).finished(logits) - expected).max() < 1e-5
+    assert np.abs(Output("logits", "", final=network.graph.ends[0].final).finished(logits) - expected).max() < 1e-5
 
 
 INSIDE: dict[str, Callable[[Tensor], Tensor]] = {

@@ -287,7 +287,6 @@ REFUSED: dict[str, tuple[onnx.ModelProto, str, str]] = {
         "with zeros",
     ),
     "padded images": (padded("constant", [1, 0, 0, 0, 0, 0, 0, 0]), "Pad pads by", "rows and columns"),
-    "no classes": (last("Conv", (2, 1, 3, 3)), "its output is a map of 2x6x6", "for each class"),
 }
 
 

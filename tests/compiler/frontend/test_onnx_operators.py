@@ -292,7 +292,7 @@ def test_what_follows_the_logits_is_the_clients(kind: str, final: str, tmp_path:
     make = Maker()
     logits = make.dense(make.node("Flatten", "x"), 64, 3)
     network = read_network(write(make.model(make.node(kind, logits)), tmp_path / "network.onnx"))
-    assert network.final == final
+    assert network.graph.ends[0].final == final
     plain = read_network(write(make.model(logits), tmp_path / "network.onnx"))
     ended, without = (read.trace((0.0,), (1.0,)).graph for read in (network, plain))
     assert ended.steps == without.steps and ended.outputs[0].final == final and not without.outputs[0].final

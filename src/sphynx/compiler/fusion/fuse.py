@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
 from math import prod
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -204,13 +205,14 @@ class Fuser:
     def is_wide(self, name: str) -> bool:
         """Return whether no truncation lies between the tensor and a linear map, a gate or a sum with factors: as a
         source it would widen the ring."""
-        waiting = [name]
+        waiting, seen = [name], {name}
         while waiting:
             step = self._steps.get(waiting.pop())
             if isinstance(step, Linear | Gate) or (isinstance(step, Combine) and step.factors):
                 return True
             if isinstance(step, PublicMap) or (isinstance(step, Relu) and step.comparison):
-                waiting += step.sources
+                waiting += {*step.sources} - seen  # max pools in a row have more paths than anybody could go
+                seen.update(step.sources)
         return False
 
     def truncated(self, node: Node, name: str) -> Node:
@@ -291,7 +293,7 @@ class Fuser:
             self._weights[step.factors_name] = np.asarray(factors, np.float64)
         return name
 
-    def gather(self, name: str, source: str, shape: Shape, indices: NDArray[np.intp]) -> str:
+    def gather(self, name: str, source: str, shape: Shape, indices: NDArray[np.integer[Any]]) -> str:
         """Single elements of a tensor, in any order, as a step."""
         self._add(Gather(name, source, shape, tuple(indices.tolist())))
         return name

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 from torch.export import ExportedProgram
-from torch.export.graph_signature import InputKind
+from torch.export.graph_signature import InputKind, OutputKind
 from torch.fx import Node
 from torch.fx.node import map_arg
 
@@ -40,11 +40,12 @@ class Lowering:
         self._known: dict[Node, Any] = {}  # what does not depend on the image
         self._names: dict[Node, tuple[str, ...]] = {}  # of what does
 
-    def walk(self, program: ExportedProgram) -> str:
-        """Lowers every node; gives the name of the only output."""
+    def walk(self, program: ExportedProgram) -> list[str]:
+        """Lowers every node; gives the names of what a user gets."""
         self._allowance = Allowance(kept_elements(program))
         specs = {spec.arg.name: spec for spec in program.graph_signature.input_specs}
-        output = ""
+        outputs: list[str] = []
+        count = sum(spec.kind == OutputKind.USER_OUTPUT for spec in program.graph_signature.output_specs)
         for node in program.graph.nodes:
             if node.op == "placeholder":
                 spec = specs[node.name]
@@ -56,10 +57,10 @@ class Lowering:
             elif node.op == "get_attr":  # the branches of control flow, which is refused
                 self._known[node] = None
             elif node.op == "output":
-                output = self.use(node, node.args[0][-1])
+                outputs = [self.use(node, given) for given in node.args[0][-count:]]
             else:
                 self._lower(node)
-        return output
+        return outputs
 
     def _lower(self, node: Node) -> None:
         name = operator_name(node)

@@ -9,27 +9,30 @@ from __future__ import annotations
 import inspect
 import io
 import logging
+import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from copy import deepcopy
 from operator import getitem
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import nn
 from torch._ops import OpOverload
 from torch.export import ExportedProgram, default_decompositions, export
-from torch.export.graph_signature import InputKind, OutputKind
+from torch.export.graph_signature import InputKind
 from torch.fx import Node
+from torch.utils import _pytree as pytree
 
 from sphynx.compiler.frontend.export.archive import DTYPES, Json, invalid_archive, read_archive
 from sphynx.compiler.frontend.export.aten import WAYS
 from sphynx.compiler.frontend.export.lower import Lowering, elements_of, kept_elements, operator_name
-from sphynx.compiler.frontend.export.stored import stored_module, user_inputs, user_outputs
-from sphynx.compiler.frontend.operators.graph import assemble
+from sphynx.compiler.frontend.export.stored import stored_module, user_inputs
+from sphynx.compiler.frontend.operators.graph import LOGITS, assemble
 from sphynx.compiler.frontend.operators.network import OperatorNetwork
-from sphynx.compiler.frontend.operators.refusals import require_one_each
+from sphynx.compiler.frontend.operators.refusals import require_one_input
 from sphynx.compiler.frontend.operators.sizes import LARGEST_MAP
 from sphynx.errors import InputError
 from sphynx.space.tally import Shape
@@ -42,9 +45,16 @@ _CONTROL = "The path through the network must not depend on the input: write it 
 
 
 def read_module(
-    module: nn.Module, image: Shape, *, where: str = "", name: str = "", approximate: bool = False
+    module: nn.Module,
+    image: Shape,
+    *,
+    where: str = "",
+    name: str = "",
+    approximate: bool = False,
+    heads: Sequence[str] = (),
 ) -> OperatorNetwork:
-    """Read a module as it is in evaluation, without changing it. `approximate` allows smooth activations."""
+    """Read a module as it is in evaluation, without changing it. `approximate` allows smooth activations; `heads` are
+    the outputs that are wanted, by default all: keys, or positions of what it gives."""
     where = where or type(module).__name__
     if image.size > LARGEST_MAP or min(image) < 1:
         raise InputError(f"{image} is not a valid image shape", where=where, remedy="Give an example of one image.")
@@ -62,14 +72,16 @@ def read_module(
         _require_sizes(exported, where)
         program = _functional(exported)
     specs = program.graph_signature
-    require_one_each(
-        sum(spec.kind == InputKind.USER_INPUT for spec in specs.input_specs),
-        sum(spec.kind == OutputKind.USER_OUTPUT for spec in specs.output_specs),
-        where,
-        _ONE_EACH,
-    )
+    require_one_input(sum(spec.kind == InputKind.USER_INPUT for spec in specs.input_specs), where, _ONE_EACH)
     low = Lowering(WAYS, where)
-    output = low.walk(program)
+    made = dict(zip(_output_names(exported), low.walk(program), strict=True))
+    unknown = [head for head in heads if head not in made]
+    if unknown or not made:
+        raise InputError(
+            f"it has no output {unknown[0]}; it has {', '.join(made)}" if unknown else "it has no output",
+            where=where,
+            remedy="Name its outputs by their keys or positions." if unknown else _ONE_EACH,
+        )
     (source,) = program.graph_signature.user_inputs
     graph = assemble(
         low.calls,
@@ -78,10 +90,23 @@ def read_module(
         where=where,
         image=image,
         input=str(source),
-        output=output,
+        outputs={head: made[head] for head in heads or made},
         opset=OPSET,
     )
     return OperatorNetwork(graph, approximate=approximate)
+
+
+def name_outputs(given: Any) -> dict[str, Any]:
+    """Name what a module gives: one tensor by what it usually is, those of a dictionary by their keys, those of a list
+    by their positions."""
+    leaves = pytree.tree_flatten_with_path(given)[0]
+    return {".".join(re.findall(r"\w+", pytree.keystr(path))) or LOGITS: leaf for path, leaf in leaves}
+
+
+def _output_names(program: ExportedProgram) -> list[str]:
+    spec = program.call_spec.out_spec
+    assert spec is not None
+    return list(name_outputs(pytree.tree_unflatten([0] * spec.num_leaves, spec)))
 
 
 def load_module(path: Path) -> tuple[nn.Module, Shape]:
@@ -91,8 +116,8 @@ def load_module(path: Path) -> tuple[nn.Module, Shape]:
         raise InputError("there is no such file", where=str(path), remedy="Make it with torch.export.save.")
     archive = read_archive(path)
     try:
-        inputs, outputs = user_inputs(archive.program), user_outputs(archive.program)
-        require_one_each(len(inputs), len(outputs), str(path), _ONE_EACH)
+        inputs = user_inputs(archive.program)
+        require_one_input(len(inputs), str(path), _ONE_EACH)
         image = _image(inputs[0], archive.program["graph_module"]["graph"]["tensor_values"], str(path))
         return stored_module(archive, str(path)), image
     except InputError:

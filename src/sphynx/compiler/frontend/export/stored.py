@@ -37,13 +37,14 @@ _PLAIN = {"as_int": int, "as_bool": bool, "as_string": str}
 
 
 def stored_module(archive: Archive, where: str) -> GraphModule:
-    """Build a module of what the file computes; of one input, and the last of its outputs."""
+    """Build a module of what the file computes: of one input, one output or a tuple of them."""
     program = archive.program["graph_module"]
     refuse_unknown(_unknown_calls(program["graph"]), (), where)
     builder = _Builder(archive.tensors)
     builder.open(program["signature"]["input_specs"])
     builder.add(program["graph"]["nodes"])
-    builder.graph.output(builder.argument(user_outputs(archive.program)[-1]))
+    outputs = tuple(builder.argument(output) for output in user_outputs(archive.program))
+    builder.graph.output(outputs if len(outputs) > 1 else outputs[0])
     builder.graph.eliminate_dead_code()  # so that nothing runs whose size the export does not see
     return GraphModule(builder.root, builder.graph)
 

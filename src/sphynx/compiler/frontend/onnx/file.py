@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -15,9 +16,9 @@ from sphynx.compiler.frontend.onnx.fold import folded
 from sphynx.compiler.frontend.operators.graph import OperatorGraph, assemble
 from sphynx.compiler.frontend.operators.network import OperatorNetwork
 from sphynx.compiler.frontend.operators.operation import ROUNDING_CAST, Call
-from sphynx.compiler.frontend.operators.refusals import require_one_each
 from sphynx.errors import InputError, MissingPartError
 from sphynx.program.convolve import Array
+from sphynx.program.outputs import MAX_OUTPUTS
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto
@@ -33,14 +34,18 @@ def read_network(
     approximate: bool = False,
     shape: Sequence[int] | None = None,
     inputs: Mapping[str, Constant] | None = None,
+    heads: Sequence[str] = (),
 ) -> OperatorNetwork:
     """`approximate` allows smooth activations; `shape` fills sizes that the file leaves open, `inputs` are constants
-    for further inputs (feed.py)."""
-    return OperatorNetwork(load_graph(path, shape, inputs)[0], approximate=approximate)
+    for further inputs (feed.py), `heads` are the values that are wanted, by default all outputs."""
+    return OperatorNetwork(load_graph(path, shape, inputs, heads)[0], approximate=approximate)
 
 
 def load_graph(
-    path: Path, shape: Sequence[int] | None = None, inputs: Mapping[str, Constant] | None = None
+    path: Path,
+    shape: Sequence[int] | None = None,
+    inputs: Mapping[str, Constant] | None = None,
+    heads: Sequence[str] = (),
 ) -> tuple[OperatorGraph, Feed]:
     """Load the graph, and how the file's inputs are fed."""
     if not path.is_file():
@@ -52,7 +57,7 @@ def load_graph(
     except (ValueError, TypeError, KeyError) as error:
         raise _invalid(f"a constant cannot be read: {error}", path) from None
     feed = feed_of(graph, constants, str(path), shape, inputs)
-    require_one_each(1, len(graph.output), str(path), _EXPORT)
+    wanted = _wanted(graph, heads, str(path))
     assembled = assemble(
         list(_calls(graph)),
         {**constants, **feed.constants},
@@ -61,7 +66,7 @@ def load_graph(
         image=feed.image,
         input=feed.input,
         view=feed.viewed,
-        output=graph.output[0].name,
+        outputs={name: name for name in wanted},
         opset=_opset(model),
     )
     return assembled, feed
@@ -74,23 +79,51 @@ def describe(path: Path) -> tuple[list[str], list[str]]:
     return [shown(value) for value in graph.input if value.name not in held], list(map(shown, graph.output))
 
 
-def runnable(path: Path) -> str | bytes:
-    """Give what ONNX Runtime may run: the file, or a copy without nodes that the output does not need. It would compute
-    them all the same, and nobody has checked how large they are."""
+def _wanted(graph: GraphProto, heads: Sequence[str], where: str) -> list[str]:
+    """The values that the network is to give: its outputs, or some that its nodes make."""
+    outputs = [value.name for value in graph.output]
+    made = [*outputs, *(name for node in graph.node for name in node.output if name and name not in outputs)]
+    for head in heads:
+        if head not in made:
+            near = difflib.get_close_matches(head, made, 1)
+            raise InputError(
+                f"it has no value {head}; its outputs are {', '.join(outputs)}",
+                where=where,
+                remedy=f"Did you mean {near[0]}?" if near else "Name outputs, or values that its nodes make.",
+            )
+    found = list(dict.fromkeys(heads)) or outputs
+    if not 1 <= len(found) <= MAX_OUTPUTS:
+        raise InputError(
+            f"it has {len(found)} outputs",
+            where=where,
+            remedy=f"Choose 1 to {MAX_OUTPUTS} of them with `heads`.",
+        )
+    return found
+
+
+def runnable(path: Path, outputs: Sequence[str] = ()) -> str | bytes:
+    """Give what ONNX Runtime may run: the file, or a copy with other outputs, and without nodes that these do not need.
+    It would compute them all the same, and nobody has checked how large they are."""
     import onnx
 
     model = onnx.load(path, load_external_data=False)
-    wanted, kept = {model.graph.output[0].name}, []
+    declared = {value.name: value for value in model.graph.output}
+    names = list(outputs) or [*declared]
+    wanted, kept = {*names}, []
     for node in reversed(model.graph.node):
         if wanted.intersection(node.output):
             wanted.update(node.input)
             kept.append(node)
-    if len(kept) == len(model.graph.node):
+    if len(kept) == len(model.graph.node) and names == [*declared]:
         return str(path)
     load_external(model, path)
     copies = [type(node).FromString(node.SerializeToString()) for node in reversed(kept)]
     del model.graph.node[:]
     model.graph.node.extend(copies)
+    shown = [declared.get(name, onnx.ValueInfoProto(name=name)) for name in names]
+    kinds = [type(value).FromString(value.SerializeToString()) for value in shown]
+    del model.graph.output[:]
+    model.graph.output.extend(kinds)
     return bytes(model.SerializeToString())
 
 

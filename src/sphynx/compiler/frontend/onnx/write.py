@@ -83,9 +83,10 @@ def write_onnx(graph: OperatorGraph, path: Path, mean: tuple[float, ...], std: t
     writer.names[graph.input] = scaled
     for operation in graph.operations:
         writer.write(operation)
-    last = writer.names[graph.output]
+    (end,) = graph.ends
+    last = writer.names[end.value]
     for kind, final in FINALS.items():
-        last = writer.node(kind, last) if final == graph.final else last
+        last = writer.node(kind, last) if final == end.final else last
     writer.node("Identity", last, output=OUTPUT)
     image = helper.make_tensor_value_info(INPUT, onnx.TensorProto.FLOAT, ["n", *graph.image])
     logits = helper.make_tensor_value_info(OUTPUT, onnx.TensorProto.FLOAT, ["n", "classes"])

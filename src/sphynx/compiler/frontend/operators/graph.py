@@ -7,14 +7,13 @@ that hand each other values without a nonlinearity in between. choose.py weighs 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from sphynx.compiler.frontend.operators.finals import without_final
+from sphynx.compiler.frontend.operators.finals import End, without_finals
 from sphynx.compiler.frontend.operators.operation import NONLINEAR, Call, Operation
 from sphynx.compiler.frontend.operators.recognise import recognised
 from sphynx.program.convolve import Array
-from sphynx.program.outputs import Final
 from sphynx.space.tally import Shape
 
 LOGITS = "logits"
@@ -26,12 +25,9 @@ class OperatorGraph:
     where: str  # the file or module, for errors
     image: Shape
     input: str
-    output: str
+    ends: tuple[End, ...]  # its outputs, without what the client applies to them
     operations: tuple[Operation, ...]
     constants: Mapping[str, Array]
-    final: Final  # what the client applies to the logits
-    final_source: str  # what that function read
-    final_axis: int | None  # of a softmax; None where it is over all logits
     view: Callable[[Array], Array]  # numbers of an image's elements as the network's input has them
 
 
@@ -43,21 +39,20 @@ def assemble(
     where: str,
     image: Shape,
     input: str,
-    output: str,
+    outputs: Mapping[str, str],
     opset: int,
     view: Callable[[Array], Array] = lambda numbers: numbers,
 ) -> OperatorGraph:
-    """Assemble what the output needs, without what turns logits into probabilities."""
-    needed = [call for call in _select_needed(calls, output) if call.outputs[0] not in constants]
-    end = without_final(needed, output, opset)
-    needed = _select_needed(recognised(end.calls, constants), end.output)
+    """Assemble what the outputs, values by name, need, without what turns logits into probabilities."""
+    needed = [call for call in _select_needed(calls, outputs.values()) if call.outputs[0] not in constants]
+    needed, ends = without_finals(needed, outputs, opset)
+    needed = _select_needed(recognised(needed, constants), [end.value for end in ends])
     operations = tuple(_operations(needed, opset, where))
-    ended = end.output, operations, constants, end.final, end.source, end.axis
-    return OperatorGraph(name, where, image, input, *ended, view)
+    return OperatorGraph(name, where, image, input, ends, operations, constants, view)
 
 
-def _select_needed(calls: Sequence[Call], output: str) -> list[Call]:
-    wanted, found = {output}, []
+def _select_needed(calls: Sequence[Call], outputs: Iterable[str]) -> list[Call]:
+    wanted, found = {*outputs}, []
     for call in reversed(calls):
         if wanted.intersection(call.outputs):
             wanted.update(call.inputs)

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Container
 from dataclasses import replace
-from math import prod
 
 import numpy as np
 
 from sphynx.compiler.frontend.operators import arithmetic, layers, moves, nonlinear, reductions, resize, smooth
-from sphynx.compiler.frontend.operators.graph import LOGITS, OperatorGraph
+from sphynx.compiler.frontend.operators.ends import end_names, laid_out, make_output
+from sphynx.compiler.frontend.operators.graph import OperatorGraph
 from sphynx.compiler.frontend.operators.operation import Operation
 from sphynx.compiler.frontend.operators.refusals import OUR_WORDS, TWO_MAPS, list_unknown, refuse_unknown
 from sphynx.compiler.frontend.operators.value import Value
@@ -23,7 +23,6 @@ from sphynx.compiler.frontend.operators.walker import Walker, Ways
 from sphynx.compiler.fusion.fuse import Fused, Fuser
 from sphynx.errors import InputError
 from sphynx.program.convolve import Array
-from sphynx.program.outputs import Output
 
 EXACT: Ways = {
     **layers.WAYS,
@@ -42,47 +41,36 @@ APPROXIMATED = tuple(sorted(smooth.WAYS))
 class OperatorNetwork:
     def __init__(self, graph: OperatorGraph, *, approximate: bool = False) -> None:
         """Smooth activations are refused unless they may be approximated."""
-        self.name, self.image, self.final = graph.name, graph.image, graph.final
-        self.graph = graph
+        self.name, self.image, self.graph = graph.name, graph.image, graph
         refuse_unknown(_of_maps(graph), WAYS if approximate else EXACT, graph.where)
 
     def trace(
         self, mean: tuple[float, ...], std: tuple[float, ...], *, cuts: Container[str] = (), outline: bool = False
     ) -> Fused:
-        """Trace what the network computes, from pixels 0 .. 255 to logits, in double precision."""
+        """Trace what the network computes, from pixels 0 .. 255 to its outputs, in double precision."""
         graph, fuser = self.graph, Fuser(self.image, mean, std, cuts=cuts, outline=outline)
-        walker = Walker(fuser, dict(graph.constants), graph.operations)
+        walker = Walker(fuser, dict(graph.constants), graph.operations, {end.value for end in graph.ends})
         whole = Value.of_map(fuser.input)
         walker.values[graph.input] = whole.moved(graph.view(whole.numbers()))
         joints = _joints(graph)
         for operation in graph.operations:
             _take(walker, operation, joints)
-        found = walker.values.get(graph.output)
-        if found is not None and max(found.dims) == prod(found.dims):  # a vector, along whichever axis
-            found = found.moved(found.numbers().reshape(-1))
-        if found is None or found.settled(fuser, LOGITS).node.shape[1:] != (1, 1):
-            raise InputError(
-                f"its output is {'a constant' if found is None else f'a map of {found.node.shape}'}",
-                where=f"{graph.where}, {graph.output}",
-                remedy="Export a network that gives one number for each class.",
-            )
-        _require_classes(graph, walker.values.get(graph.final_source, found))
-        part = graph.operations[-1].part if graph.operations else "part.0"
-        name = f"{part}.{LOGITS}"
-        output = fuser.output(found.settled(fuser, LOGITS).node, name, Output(LOGITS, name, final=graph.final))
-        return fuser.finish_all([output])
+        ends = zip(graph.ends, end_names(graph), strict=True)
+        return fuser.finish_all([make_output(walker, end, name, graph.where) for end, name in ends])
 
 
-def find_faults(graph: OperatorGraph, *, approximate: bool = False) -> list[InputError]:
+def find_faults(graph: OperatorGraph, *, approximate: bool = False) -> tuple[list[InputError], tuple[str, ...]]:
     """Find all that stands in the way, not only the first of it: every operator that is not known, then what the walk
-    refuses, as far as it comes without the values that a refused operator would have made."""
+    refuses, as far as it comes without the values that a refused operator would have made. Also name the last values
+    that can be had: outputs, and what refused operators read."""
     found = list_unknown(_of_maps(graph), WAYS if approximate else EXACT, graph.where)
     channels = graph.image.channels
     fuser = Fuser(graph.image, (0.0,) * channels, (1.0,) * channels, outline=True)
-    walker = Walker(fuser, dict(graph.constants), graph.operations)
+    walker = Walker(fuser, dict(graph.constants), graph.operations, {end.value for end in graph.ends})
     whole = Value.of_map(fuser.input)
     walker.values[graph.input] = whole.moved(graph.view(whole.numbers()))
     lost: set[str] = set()
+    heads: list[str] = []
     for operation in graph.operations:
         if lost.isdisjoint(operation.inputs) and (operation.kind in WAYS or not _reads_map(walker, operation)):
             try:
@@ -93,8 +81,17 @@ def find_faults(graph: OperatorGraph, *, approximate: bool = False) -> list[Inpu
         elif lost.isdisjoint(operation.inputs) and operation.kind in ("Shape", "Size"):
             _take(walker, operation, set())
             continue
+        heads += [name for name in operation.inputs if name in walker.values and name != graph.input]
         lost.update(operation.outputs)
-    return found
+    for end in graph.ends:
+        if end.value in lost:
+            continue
+        try:
+            laid_out(walker, end, graph.where)
+            heads.append(end.name)
+        except InputError as error:
+            found.append(error)
+    return found, tuple(dict.fromkeys(heads))
 
 
 def _reads_map(walker: Walker, operation: Operation) -> bool:
@@ -111,18 +108,6 @@ def _take(walker: Walker, operation: Operation, joints: set[str]) -> None:
         walker.constants[operation.outputs[0]] = _shape(walker, operation)
     else:
         _walk(walker, operation, joints)
-
-
-def _require_classes(graph: OperatorGraph, logits: Value) -> None:
-    """A softmax that was taken off must have been over all logits, as clients apply it."""
-    axis, rank = graph.final_axis, len(logits.dims) + 1
-    if axis is None or (axis % rank > 0 and logits.dims[axis % rank - 1] == prod(logits.dims)):
-        return
-    raise InputError(
-        f"its {graph.final} is along axis {axis} of {'x'.join(map(str, (1, *logits.dims)))}, not over the classes",
-        where=graph.where,
-        remedy="Export the network without it, or with logits [n, classes] and a softmax along axis 1.",
-    )
 
 
 def _walk(walker: Walker, operation: Operation, joints: set[str]) -> None:

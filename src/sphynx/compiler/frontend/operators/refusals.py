@@ -88,8 +88,6 @@ def _line(kind: str, count: int, first: Operation | Call) -> str:
     return f"{kind} {_cannot(kind)} ({_place(count, first)}): {_INSTEAD.get(kind, 'it is not known')}"
 
 
-def require_one_each(inputs: int, outputs: int, where: str, remedy: str) -> None:
-    """Refuse networks other than from one image to one vector of logits."""
-    if (inputs, outputs) != (1, 1):
-        shown = f"{inputs} input{'s' * (inputs != 1)} and {outputs} output{'s' * (outputs != 1)}"
-        raise InputError(f"it has {shown}, not one of each", where=where, remedy=remedy)
+def require_one_input(inputs: int, where: str, remedy: str) -> None:
+    if inputs != 1:
+        raise InputError(f"it has {inputs} inputs, not one", where=where, remedy=remedy)

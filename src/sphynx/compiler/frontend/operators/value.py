@@ -67,7 +67,7 @@ class Value:
         order = self.numbers().reshape(dims)
         parts = [
             select(fuser, self.node, f"{name}.{number}", *index)
-            for number, index in enumerate(_pieces(order, self.node.shape))
+            for number, index in enumerate(pieces(order, self.node.shape))
         ]
         total = parts[0]
         for part in parts[1:]:
@@ -85,7 +85,7 @@ class Unreduced:
     factor: float
 
 
-def _pieces(order: Order, shape: Shape) -> Iterator[tuple[Index, Index, Index]]:
+def pieces(order: Order, shape: Shape) -> Iterator[tuple[Index, Index, Index]]:
     """Few products of three indices that add up to the order: channels, rows, columns that read alike go together."""
     present = order != NOTHING
     coordinates = _coordinates(order, shape)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 
@@ -23,6 +23,7 @@ class Walker:
     fuser: Fuser
     constants: dict[str, Array]
     operations: Sequence[Operation] = ()
+    outputs: Container[str] = ()  # values that are the network's
     values: dict[str, Value] = field(default_factory=dict)
     done: set[str] = field(default_factory=set)  # words of operations that another one has taken along
 
@@ -34,7 +35,10 @@ class Walker:
                 self._readers.setdefault(name, []).append(operation)
 
     def only_reader(self, op: Operation) -> Operation | None:
-        """The one operation that reads what this one makes, and reads it once; None where there are more, or none."""
+        """The one operation that reads what this one makes, and reads it once; None where there are more, or none, or
+        where it is an output as well."""
+        if any(name in self.outputs for name in op.outputs):
+            return None
         readers = [reader for name in op.outputs for reader in self._readers.get(name, ())]
         return readers[0] if len(readers) == 1 else None
 
