@@ -120,13 +120,21 @@ class Compiled:
 
     def infer(self, images: NDArray[np.uint8] | Tensor) -> NDArray[np.float64]:
         """Scores of classes in the clear, [n, classes], of images [n, channels, height, width]: what clients get."""
-        integers = interpret(self.program, self.weights, np.asarray(images))
+        integers = interpret(self.program, self.weights, self._integers(images))
         return real_logits(self.program, integers)
 
     def outputs(self, images: NDArray[Any] | Tensor) -> dict[str, NDArray[np.float64]]:
-        """All outputs in the clear, by name, [n, ...] each, as the network gives them: what clients get."""
-        integers = interpret(self.program, self.weights, np.asarray(images))
-        return self.program.answers(self.program.real_numbers(integers))
+        """All outputs in the clear, by name, [n, ...] each, as the network gives them: what clients get. A program of
+        numbers takes these as clients give them, and clips them to its range."""
+        return self._outputs(self._integers(images))
+
+    def _outputs(self, integers: NDArray[Any]) -> dict[str, NDArray[np.float64]]:
+        found = interpret(self.program, self.weights, integers)
+        return self.program.answers(self.program.real_numbers(found))
+
+    def _integers(self, images: NDArray[Any] | Tensor) -> NDArray[Any]:
+        given, source = np.asarray(images), self.program.input
+        return given if source.accepts_files else source.quantise(given, self.program.image, where=self.name)
 
     def infer_privately(
         self,
@@ -148,7 +156,7 @@ class Compiled:
         check_backend(backend, BACKENDS, where="`backend`")
         security = require_mode(security, backend, where="`security`")
         program = revealed(self.program, reveal, margin)
-        return ask_privately(program, self.weights, np.asarray(images), backend, security=security)
+        return ask_privately(program, self.weights, self._integers(images), backend, security=security)
 
     def check(
         self,
@@ -175,18 +183,19 @@ class Compiled:
     def judge(self, data: Given | str | Path | None = None) -> Judgement | None:
         """Compares it with the float network's answers to the calibration images, which are read from the data again;
         None if no answers were kept, or if the images have changed. Needs torch."""
-        from sphynx.data.samples import pixels_for, samples_of
+        from sphynx.compiler.calibration import integers_of
+        from sphynx.data.samples import samples_of
 
         if self.original is None:
             return None
         opened = self._opened(data, len(self.original.answers))
         try:
-            images = pixels_for(samples_of(opened, len(self.original.answers)).images, self.program.image)
+            images = integers_of(samples_of(opened, len(self.original.answers)), self.program)
         except InputError:  # of another size
             return None
         if not self.original.is_of(images):
             return None
-        return judge(self.original, joined(self.outputs(images)), layout=self.program)
+        return judge(self.original, joined(self._outputs(images)), layout=self.program)
 
     def images(
         self, data: Given | ImageSet | str | Path | None = None, *, split: Split = "test", images: int = 0

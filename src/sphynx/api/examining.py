@@ -11,7 +11,8 @@ from functools import partial
 from pathlib import Path
 
 from sphynx.api.compiled import Compiled
-from sphynx.data.samples import Samples, pixels_for
+from sphynx.compiler.calibration import integers_of
+from sphynx.data.samples import Samples
 from sphynx.program.backends import Backend
 from sphynx.program.interpret import interpret
 from sphynx.run.update import Listener, Update, ignore
@@ -30,7 +31,7 @@ def examine_privately(
     def report(backend: Backend, asked: int) -> None:
         progress(Update(backend, asked, len(images)))
 
-    pixels, labels = pixels_for(images.images, compiled.program.image), images.labels
+    pixels, labels = integers_of(images, compiled.program), images.labels
     expected = interpret(compiled.program, compiled.weights, pixels)
     with tempfile.TemporaryDirectory(prefix="sphynx-check-") as temporary:
         folder = compiled.folder or compiled.save(Path(temporary) / "compiled")

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import torch
 
+from sphynx.compiler.calibration import integers_of
 from sphynx.data.batches import plain_batches
 from sphynx.data.class_order import numbers_among
 from sphynx.data.images import ImageSet, Statistics
-from sphynx.data.samples import Samples, pixels_for
+from sphynx.data.samples import Samples
 from sphynx.errors import InputError
 from sphynx.network.build import AnyNetwork
 from sphynx.program.classes import possible_scores
@@ -82,7 +83,7 @@ def check(
             where="data",
             remedy="Give the data that the network was trained for, or its images alone.",
         )
-    images = pixels_for(samples.images, program.image)
+    images = integers_of(samples, program)
     labels = _labels_in_order(samples, program)
     if network is not None and (network.design.image, network.design.classes) != (
         program.image,

@@ -16,8 +16,10 @@ import numpy as np
 import torch
 from torch import nn
 
+from sphynx.compiler.calibration import calibrate
 from sphynx.compiler.compile import CALIBRATION_IMAGES, Walk, compile_walk
 from sphynx.compiler.frontend.export.module import load_module, read_module
+from sphynx.compiler.frontend.onnx.feed import Feed
 from sphynx.compiler.frontend.onnx.file import load_graph
 from sphynx.compiler.frontend.operators.network import OperatorNetwork
 from sphynx.compiler.frontend.torch_network import trace
@@ -31,7 +33,6 @@ from sphynx.errors import InputError
 from sphynx.network.build import as_designed
 from sphynx.network.fit import require_fit
 from sphynx.network.trained import TrainedNetwork
-from sphynx.program.inputs import Input
 from sphynx.program.ir import Graph
 from sphynx.program.judgement import Original, hash_of
 from sphynx.program.outputs import joined
@@ -54,6 +55,7 @@ class Readable:
     class_names: tuple[str, ...] = ()  # where it has its own
     made_from: str = ""  # the kind and the name of the file or module
     input_name: str = ""  # as the network calls it
+    input_dims: tuple[int, ...] = ()  # as it sees it, where these are not channels, height, width
 
     def __post_init__(self) -> None:
         assert self.outline.steps
@@ -69,24 +71,27 @@ class Readable:
         if self.design is not None and isinstance(data, DataFace):
             require_fit(self.design, data, trained=True)
         chosen = self.labelled(samples_of(data, CALIBRATION_IMAGES), settings)
-        images = pixels_for(chosen.images, self.outline.image, self.mean, self.std)
+        image, named = self.outline.image, {"name": self.input_name, "dims": self.input_dims}
+        if self.design is not None:
+            pixels_for(chosen.images, image, self.mean, self.std)  # else it is refused: it was trained on pictures
+        given = calibrate(chosen, image, self.mean, self.std, settings, **named)
         made = compile_walk(
             self.walk,
-            self.mean,
-            self.std,
-            images,
+            given.mean,
+            given.std,
+            given.integers,
             settings,
-            source=Input(picture_part=chosen.picture_part, name=self.input_name),
+            source=given.source,
             class_names=chosen.class_names,
             name=self.name,
             made_from=self.made_from,
         )
-        labels, images_hash = chosen.labels, hash_of(images)
+        labels, images_hash = chosen.labels, hash_of(given.integers)
         judge = self.judge()  # not before the network was walked: that finds out what is too large to be computed
         if judge is None:
             answers = joined(made.program.answers(made.float_logits))
             return made, Original(answers, labels, images_hash, OURSELVES)
-        answers = judge.answer(images, self.mean, self.std)
+        answers = judge.answer(given.integers, given.mean, given.std)
         return made, Original(answers, labels, images_hash, judge.by, judge.resolution)
 
     def labelled(self, samples: Samples, settings: CompileSettings) -> Samples:
@@ -142,7 +147,7 @@ def read_onnx(path: Path, settings: CompileSettings = AS_USUAL) -> Readable:
         settings.warn(f"{path}: {note}")
     network = OperatorNetwork(graph, approximate=settings.approximate)
     judge = partial(onnx_judge, path, feed, [end.name for end in graph.ends])
-    return _read_operators(network, settings, judge, f"onnx {path.name}", feed.input)
+    return _read_operators(network, settings, judge, f"onnx {path.name}", feed)
 
 
 def read_exported(path: Path, settings: CompileSettings = AS_USUAL) -> Readable:
@@ -166,7 +171,7 @@ def _read_operators(
     settings: CompileSettings,
     judge: Callable[[], Judge | None],
     made_from: str,
-    input_name: str = "",
+    feed: Feed | None = None,
 ) -> Readable:
     mean, std = (0.0 if settings.mean is None else settings.mean), (1.0 if settings.std is None else settings.std)
     channels = network.image.channels
@@ -175,9 +180,10 @@ def _read_operators(
         raise InputError(
             "a standard deviation is not positive", where="`std`", remedy="Give what the network was trained with."
         )
-    return Readable(
-        network.trace, means, deviations, network.name, judge=judge, made_from=made_from, input_name=input_name
-    )
+    read = Readable(network.trace, means, deviations, network.name, judge=judge, made_from=made_from)
+    if feed is None:
+        return read
+    return replace(read, input_name=feed.input, input_dims=() if feed.is_channels_last else feed.dims)
 
 
 def per_channel(given: Sequence[float] | float, channels: int, parameter: str) -> tuple[float, ...]:

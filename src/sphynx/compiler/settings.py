@@ -14,6 +14,7 @@ from sphynx.compiler.precision import Precision
 from sphynx.config import setting
 from sphynx.errors import InputError
 from sphynx.program.cost.deployment import Deployment
+from sphynx.program.inputs import LARGEST_NUMBER, MAX_INPUT_BITS
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -94,6 +95,21 @@ class CompileSettings:
         written_as=str,
         parse=parse_sizes,
     )
+    input_range: Sequence[float] | None = setting(
+        None,
+        "For a network that reads numbers, not pictures: LOW,HIGH, to which clients clip theirs. [default: what "
+        "`calibrate` has]",
+        written_as=str,
+        parse=parse_numbers,
+        metavar="LOW,HIGH",
+    )
+    input_bits: int | None = setting(
+        None,
+        "For a network that reads numbers, not pictures: bits of each, 1 to 16. [default: 12; for whole numbers what "
+        "they need]",
+        least=1,
+        most=MAX_INPUT_BITS,
+    )
     inputs: Mapping[str, Any] = setting(
         {},
         "For an ONNX file: NAME=VALUE, the constant that a further input has; numbers, or a .npy file.",
@@ -132,6 +148,19 @@ class CompileSettings:
                 f"{self.accept_error} is not a valid share of a spread",
                 where="`accept_error`",
                 remedy="Give a share such as 0.2.",
+            )
+        given = None if self.input_range is None else tuple(self.input_range)
+        if given is not None and not (len(given) == 2 and -LARGEST_NUMBER <= given[0] < given[1] <= LARGEST_NUMBER):
+            raise InputError(
+                f"{','.join(map(str, given))} is not a range",
+                where="`input_range`",
+                remedy="Give the lowest and the highest number with a comma between them: -1,1.",
+            )
+        if self.input_bits is not None and not 1 <= self.input_bits <= MAX_INPUT_BITS:
+            raise InputError(
+                f"{self.input_bits} is not a valid number of bits",
+                where="`input_bits`",
+                remedy=f"Choose from 1 to {MAX_INPUT_BITS}.",
             )
         if self.knees not in KNEES:
             raise InputError(

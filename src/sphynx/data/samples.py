@@ -154,25 +154,37 @@ def calibration_set(images: ImageSet | StreamedSet, count: int) -> ImageSet:
 def pixels_for(images: Array, image: Size, mean: Statistics = (0.0,), std: Statistics = (1.0,)) -> Array:
     """The images as uint8 [n, channels, height, width]: channels last are moved, signals reshaped; floats have to be
     pixels over 255, normalised by this mean and deviation or not at all."""
+    pixels = as_pixels(shaped(images, image), mean, std)
+    if pixels is None:
+        raise _unfit(images, "these are not pixels")
+    return pixels
+
+
+def shaped(images: Array, image: Size) -> Array:
+    """The images, or other numbers, as [n, channels, height, width]."""
     channels, height, width = image
     if images.ndim < 2 or not len(images) or prod(images.shape[1:]) != prod(image):
         raise _unfit(images, f"the network reads {channels}x{height}x{width} (channels, height, width)")
     if images.shape[1:] == (height, width, channels) != (channels, height, width):
         images = images.transpose(0, 3, 1, 2)
-    shaped = np.asarray(images).reshape(len(images), *image)
-    if shaped.dtype == np.uint8:
-        return np.ascontiguousarray(shaped)
-    if shaped.dtype.kind not in "fiu":
-        raise _unfit(images, "these are not pixels")
-    readings = [shaped]
-    if shaped.dtype.kind == "f":
+    return np.asarray(images).reshape(len(images), *image)
+
+
+def as_pixels(whole: Array, mean: Statistics = (0.0,), std: Statistics = (1.0,)) -> Array | None:
+    """Images [n, channels, height, width] as uint8; None where they are other numbers than pixels."""
+    if whole.dtype == np.uint8:
+        return np.ascontiguousarray(whole)
+    if whole.dtype.kind not in "fiu":
+        return None
+    readings = [whole]
+    if whole.dtype.kind == "f":
         means, deviations = (np.asarray(each, np.float64).reshape(-1, 1, 1) for each in (mean, std))
-        readings = [shaped * 255.0, (shaped * deviations + means) * 255.0]
+        readings = [whole * 255.0, (whole * deviations + means) * 255.0]
     for pixels in readings:
         nearest = np.rint(pixels)
         if nearest.min() >= 0 and nearest.max() <= 255 and np.abs(pixels - nearest).max() < _WHOLE:
             return np.ascontiguousarray(nearest.astype(np.uint8))
-    raise _unfit(images, "these are not pixels")
+    return None
 
 
 def _unfit(images: Array, why: str) -> InputError:

@@ -147,7 +147,7 @@ class Judgement:
 
     @property
     def _words(self) -> str:
-        """What is judged: its logits, or its output that is farthest off."""
+        """Say what is judged: its logits, or its output that is farthest off."""
         if self.same_class is not None or not self.outputs:
             return "its logits"
         farthest = max(self.outputs, key=lambda output: output.error)
@@ -205,7 +205,7 @@ def _split(
 
 
 def _scores(layout: Graph | None) -> slice | None:
-    """Where the scores of classes are."""
+    """Find the scores of classes among all numbers."""
     if layout is None:
         return slice(None)
     scores, first = possible_scores(layout), 0

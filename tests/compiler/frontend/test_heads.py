@@ -94,7 +94,7 @@ def test_heads_choose_outputs_in_their_order(tmp_path: Path) -> None:
 
 
 def test_a_value_inside_a_file_may_be_a_head(tmp_path: Path) -> None:
-    """What comes behind it need not be known: here a Softmax that a sum reads."""
+    """Nothing behind it need be known: here a Softmax that a sum reads."""
     make = Maker((1, 1, 8, 8))
     x = make.node("Relu", make.conv("x", 1, 4, pads=[1, 1, 1, 1]))
     inner = make.conv(x, 4, 3)
