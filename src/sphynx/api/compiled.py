@@ -138,7 +138,7 @@ class Compiled:
 
     def infer_privately(
         self,
-        images: NDArray[np.uint8] | Tensor,
+        images: NDArray[Any] | Tensor,
         *,
         backend: Backend = "gmw",
         security: Security = "semi-honest",

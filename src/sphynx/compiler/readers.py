@@ -71,10 +71,10 @@ class Readable:
         if self.design is not None and isinstance(data, DataFace):
             require_fit(self.design, data, trained=True)
         chosen = self.labelled(samples_of(data, CALIBRATION_IMAGES), settings)
-        image, named = self.outline.image, {"name": self.input_name, "dims": self.input_dims}
+        image = self.outline.image
         if self.design is not None:
             pixels_for(chosen.images, image, self.mean, self.std)  # else it is refused: it was trained on pictures
-        given = calibrate(chosen, image, self.mean, self.std, settings, **named)
+        given = calibrate(chosen, image, self.mean, self.std, settings, name=self.input_name, dims=self.input_dims)
         made = compile_walk(
             self.walk,
             given.mean,
