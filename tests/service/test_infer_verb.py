@@ -52,6 +52,20 @@ def test_the_table_has_what_was_answered_before_a_failure(scene: Scene) -> None:
     assert scene.server.stop() == 0
 
 
+def test_a_record_is_a_page_about_what_was_answered(scene: Scene, tmp_path: Path) -> None:
+    scene.server.start()
+    record = tmp_path / "record.html"
+    done = run(scene, scene.picture, scene.picture, "--backend", "gc", "--record", record)
+    assert done.exit_code == 0, done.output
+    page = record.read_text()
+    assert scene.program.content_hash in page and f"127.0.0.1:{scene.server.port}" in page
+    assert page.count(f"<td>{scene.picture.name}</td>") == 2 and "garbled circuits" in page
+    assert f"<td>{scene.expected[0]} (" in page and "Sphynx unchanged" in page and "no proof to others" in page
+    refused = run(scene, scene.picture, "--record", tmp_path / "record.pdf")
+    assert isinstance(refused.exception, InputError) and "does not end in .html" in str(refused.exception)
+    assert scene.server.stop() == 0
+
+
 def test_a_program_without_classes_answers_with_arrays(scene: Scene, tmp_path: Path) -> None:
     """A map and a vector, neither of which has labels: a table of them, all numbers as arrays, and as JSON."""
     outputs = (Output("heat", "first"), Output("vector", "logits", final="sigmoid"))

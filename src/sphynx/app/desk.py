@@ -32,9 +32,11 @@ from sphynx.errors import InputError, SphynxError
 from sphynx.program.backends import BACKENDS, Backend
 from sphynx.program.cost.estimate import REFERENCE, Rates, estimate
 from sphynx.program.cost.link import LINKS
+from sphynx.service.answer_record import AnswerRecord
 from sphynx.service.prediction import Prediction
 
 STOP_SECONDS = 10.0
+MOST_RECORDS = 64
 
 Found = TypeVar("Found")
 Pixels = NDArray[np.uint8]
@@ -61,6 +63,7 @@ class Desk:
         # Pixels, and what was sent for them: of the latest question, and of the latest other picture.
         self._latest: tuple[bytes, bytes] | None = None
         self._other: tuple[bytes, bytes] | None = None
+        self._asked, self._records = 0, dict[int, AnswerRecord]()
         self._tasks: queue.Queue[Callable[[], None] | None] = queue.Queue()
         self._thread = threading.Thread(target=self._work, name="sphynx-app", daemon=True)
         program = parties.client.program
@@ -188,7 +191,12 @@ class Desk:
             prediction = self.parties.client.infer(pixels, backend=backend)
         finally:
             seen = self._watch.take()
-        return {**self._answer(prediction, seen), **self._compare_masked(pixels.tobytes(), seen.masked_picture)}
+        self._keep_record(prediction)
+        return {
+            **self._answer(prediction, seen),
+            "number": self._asked,
+            **self._compare_masked(pixels.tobytes(), seen.masked_picture),
+        }
 
     def _answer(self, prediction: Prediction, seen: Seen) -> dict[str, Any]:
         online = seen.of_phase("online")
@@ -199,6 +207,21 @@ class Desk:
             "online_received_bytes": sum(stage.received_bytes for stage in online),
             "layers": [{**stage.to_json(), "title": describe_layer(stage.section.layer)} for stage in online],
         }
+
+    def _keep_record(self, prediction: Prediction) -> None:
+        client = self.parties.client
+        self._asked += 1
+        self._records[self._asked] = AnswerRecord.of(
+            client.program, self.parties.server, client.security, [("a picture on this machine", prediction)]
+        )
+        self._records.pop(self._asked - MOST_RECORDS, None)
+
+    def record(self, number: str) -> AnswerRecord:
+        """The record of the session's answer of this number; the latest are kept."""
+        for known, record in tuple(self._records.items()):
+            if number == str(known):
+                return record
+        raise InputError("there is no record of this answer any more", remedy="Ask again.")
 
     def _compare_masked(self, picture: bytes, masked: bytes) -> dict[str, Any]:
         """Show what the server received, beside what it received of the latest picture that was another one."""

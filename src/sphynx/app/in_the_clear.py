@@ -8,6 +8,7 @@ but evaluated to be exact, not to be fast: their time says little.
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,6 +33,14 @@ class InTheClear:
     def answer(self, pixels: NDArray[np.uint8]) -> dict[str, Any]:
         """`pixels` are one image's; `by` says what `clear_seconds` are of."""
         return self.by_floats(pixels) if self.has_floats else self.by_integers(pixels)
+
+    def compare(self, pixels: NDArray[np.uint8], private: Mapping[str, Any]) -> dict[str, Any]:
+        """Answer by the float network, where it is here, and by the program's integers: `equal` says whether the
+        `private` answer has the same integers, bit for bit."""
+        integers = self.by_integers(pixels)
+        same = ("integer_logits", "labels", "outputs")
+        equal = all(_plain(integers.get(name)) == _plain(private.get(name)) for name in same if name in private)
+        return {"fp32": self.by_floats(pixels) if self.has_floats else None, "integers": integers, "equal": equal}
 
     @property
     def has_floats(self) -> bool:
@@ -64,6 +73,10 @@ class InTheClear:
         except ModuleNotFoundError:
             return None
         return load_trained(self._run)
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
 
 
 def _best(labels: tuple[str, ...], probabilities: tuple[float, ...]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from sphynx.app.desk import Desk, Pixels
 from sphynx.app.histogram import byte_counts
+from sphynx.app.in_the_clear import InTheClear
 from sphynx.data.picture import read_upright
 from sphynx.data.sample_pictures import sample_pictures
 from sphynx.errors import InputError
@@ -61,6 +62,8 @@ class Network:
             found = self.in_the_clear(pixels)
         else:
             found = self.desk.ask(pixels, chosen_backend(options), is_wanted)
+            if options.get("compare"):
+                found["clear"] = self.desk.undisturbed(partial(self._clear().compare, pixels, found))
         # Channels last, as a canvas wants them.
         shown = pixels.transpose(1, 2, 0)
         picture_part = {
@@ -71,13 +74,16 @@ class Network:
         return {**found, "picture": picture_part}
 
     def in_the_clear(self, pixels: Pixels) -> dict[str, Any]:
+        return self.desk.undisturbed(partial(self._clear().answer, pixels))
+
+    def _clear(self) -> InTheClear:
         if self.desk.parties.clear is None:
             raise InputError(
                 "only the server has the weights",
                 where="in the clear",
                 remedy="Start the page with the model on this machine: sphynx app --local MODEL.",
             )
-        return self.desk.undisturbed(partial(self.desk.parties.clear.answer, pixels))
+        return self.desk.parties.clear
 
     def sample(self, name: str) -> Image:
         if name not in self.samples:

@@ -8,6 +8,8 @@ Below the token (access.py):
     GET   events                         server-sent events: the desk's bulletin
     GET   estimates?backend=             JSON, by link
     POST  ask?backend=                   a picture file -> JSON, when it is answered
+    POST  ask?backend=&compare=1         the same, and beside it the answers in the clear, where the weights are here
+    GET   record?answer=N                a page about the session's answer of this number, to print or to keep
     POST  ask?backend=&clear=1           the same in the clear, where the weights are here
     POST  prefer?backend=                which backend bundles are kept ready for
 
@@ -37,6 +39,7 @@ from sphynx.app.desk import Desk
 from sphynx.app.network import Network, chosen_backend
 from sphynx.app.strangers import PageServer
 from sphynx.errors import InputError, SphynxError
+from sphynx.service.answer_record import STYLE_HASH
 
 MOST_UPLOADED_BYTES = 32 << 20
 UNSURE_BELOW = 0.5
@@ -46,7 +49,7 @@ REQUEST_SECONDS = 20.0
 HEARTBEAT_SECONDS = 5.0  # a page whose connection was cut is noticed by then
 LOOK_SECONDS = 0.5  # and by then one that was closed
 KINDS = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
-FILES = ("icon.svg", "page.css", "page.js", "answer.js", "drawing.js", "history.js")
+FILES = ("icon.svg", "page.css", "page.js", "answer.js", "comparison.js", "drawing.js", "history.js")
 PAGE = {"": "page.html", "limits": "limits.html", **{name: name for name in FILES}}
 EXPIRED = "expired.html"  # for a browser that shows another token, or none
 INTERNAL = "something in the program failed that should not have"
@@ -60,6 +63,12 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "X-Content-Type-Options": "nosniff",
     "Cache-Control": "no-store",
+}
+
+# A record is one file, which brings its style along.
+RECORD_POLICY = {
+    "Content-Security-Policy": f"default-src 'none'; style-src 'sha256-{STYLE_HASH}'; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'",
 }
 
 
@@ -154,6 +163,9 @@ class _Handler(BaseHTTPRequestHandler):
             self._send_json(self.served.network(options).desk.estimates(chosen_backend(options)))
         elif path == "events":
             self._send_events(self.served.network(options).desk)
+        elif path == "record":
+            page = self.served.network(options).desk.record(options.get("answer", "")).to_html()
+            self._send(page.encode(), "text/html; charset=utf-8", policy=RECORD_POLICY)
         elif path.startswith("samples/"):
             content = io.BytesIO()
             self.served.network(options).sample(path.removeprefix("samples/")).save(content, "PNG")
@@ -245,14 +257,16 @@ class _Handler(BaseHTTPRequestHandler):
     def _send_json(self, value: Mapping[str, Any], status: HTTPStatus = HTTPStatus.OK) -> None:
         self._send(json.dumps(value).encode(), "application/json", status)
 
-    def _send(self, content: bytes, kind: str, status: HTTPStatus = HTTPStatus.OK) -> None:
-        self._start(status, kind)
+    def _send(
+        self, content: bytes, kind: str, status: HTTPStatus = HTTPStatus.OK, policy: Mapping[str, str] | None = None
+    ) -> None:
+        self._start(status, kind, policy or {})
         self.send_header("Content-Length", str(len(content)))
         self.end_headers()
         self.wfile.write(content)
 
-    def _start(self, status: HTTPStatus, kind: str) -> None:
+    def _start(self, status: HTTPStatus, kind: str, policy: Mapping[str, str] = {}) -> None:
         self.send_response(status)
         self.send_header("Content-Type", kind)
-        for name, value in HEADERS.items():
+        for name, value in {**HEADERS, **policy}.items():
             self.send_header(name, value)

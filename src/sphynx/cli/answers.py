@@ -12,6 +12,8 @@ from sphynx.cli.output import count, print_json, print_table, short
 from sphynx.errors import InputError, SphynxError
 
 if TYPE_CHECKING:
+    from sphynx.program.ir import Program
+    from sphynx.program.security import Security
     from sphynx.service.prediction import Prediction
 
 
@@ -31,6 +33,16 @@ class Answers:
         first = self.found[0][1].outputs if self.found else {}
         rows = {f"output/{name}": np.stack([seen.outputs[name] for _, seen in self.found]) for name in first}
         np.savez(file, images=np.array([str(path) for path, _ in self.found]), **rows)  # type: ignore[arg-type]  # numpy's stub takes the names for its own argument
+
+    def keep_record(self, file: Path, program: Program, server: str, security: Security) -> None:
+        """Write what was asked, learned and assumed as one page; nothing where nothing was answered."""
+        from sphynx.service.answer_record import AnswerRecord
+
+        if not self.found:
+            return
+        answered = [(path.name, seen) for path, seen in self.found]
+        file.write_text(AnswerRecord.of(program, server, security, answered).to_html(), encoding="utf-8")
+        typer.echo(f"{file} has the record", err=True)
 
     def print(self, top: int, *, unsure_below: float, as_json: bool, why_not_all: SphynxError) -> None:
         """`why_not_all` is the reason for readable ones without an answer."""

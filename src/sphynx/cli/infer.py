@@ -17,7 +17,7 @@ import typer
 from sphynx.cli.answers import Answers
 from sphynx.cli.options import Json
 from sphynx.cli.output import count, print_json, print_table
-from sphynx.cli.output_files import array_file
+from sphynx.cli.output_files import array_file, record_file
 from sphynx.cli.record_flags import with_record_flags
 from sphynx.cli.wording import warner, write_flags
 from sphynx.data.image_files import READ, describe_formats, find_images
@@ -73,6 +73,15 @@ def infer(
             callback=array_file,
         ),
     ] = None,
+    record: Annotated[
+        Path | None,
+        typer.Option(
+            "--record",
+            metavar="FILE.html",
+            help="Write a page to print or keep: network, date, bytes, what each side learned, what is assumed.",
+            callback=record_file,
+        ),
+    ] = None,
     as_json: Json = False,
     *,
     settings: ClientSettings,
@@ -90,6 +99,8 @@ def infer(
       sphynx infer --server inference.example:7443 --keys keys/alice --prepare 8
 
       sphynx infer cat.png dog.jpg --server inference.example:7443 --keys keys/alice --top 3 --json
+
+      sphynx infer scan.png --server inference.example:7443 --keys keys/alice --record scan.html
 
       sphynx infer photos/ --server inference.example:7443 --keys keys/alice
 
@@ -124,6 +135,9 @@ def infer(
                 printing.callback(
                     lambda: answers.print(top, unsure_below=unsure_below, as_json=as_json, why_not_all=failure)
                 )
+                if record is not None:
+                    facts = client.program, client.server, client.security  # the client is closed by then
+                    printing.callback(answers.keep_record, record, *facts)
                 if arrays is not None:
                     printing.callback(answers.save, arrays)
                 pictures = _read(client, files, answers)

@@ -35,6 +35,13 @@ def array_file(path: Path | None) -> Path | None:
     return None if path is None else _writable(path, "--arrays")
 
 
+def record_file(path: Path | None) -> Path | None:
+    """The callback of a --record."""
+    if path is not None and path.suffix not in (".html", ".htm"):
+        raise InputError("its name does not end in .html", where=str(path), remedy="Name a file such as record.html.")
+    return None if path is None else _writable(path, "--record")
+
+
 def out_folder(path: Path) -> Path:
     """The callback of an --out that is a folder. It is not made yet: what goes wrong before would leave it empty."""
     nearest = next(place for place in (path, *path.absolute().parents) if place.exists())

@@ -1,5 +1,6 @@
 // The page of `sphynx app`. Everything it fetches is below its own address, which holds the token.
 import { clearAnswer, showClear, showPicture, showPrivate, showTrouble } from "./answer.js";
+import { clearComparison, showComparison } from "./comparison.js";
 import { at, drawOriginal, drawThumbnail, element, percent, readable, size, time } from "./drawing.js";
 import { remember } from "./history.js";
 
@@ -41,12 +42,14 @@ function bringAnswerIntoView() {
 
 // `obtain` is given a signal and returns the picture, or promises it. The latest question wins: an earlier one's answer
 // is not waited for, and the program does not ask it if it has not begun.
-async function ask(obtain) {
+async function ask(obtain, extra = "") {
   waiting?.abort();
   const mine = (waiting = new AbortController());
   document.body.setAttribute("aria-busy", "true");
   const isClear = at("clear").checked;
   clearAnswer(isClear);
+  clearComparison();
+  at("after").hidden = true;
   at("status").textContent = "Asking…";
   bringAnswerIntoView();
   try {
@@ -59,11 +62,12 @@ async function ask(obtain) {
       drawThumbnail(at("asked"), image);
       drawOriginal(at("original"), image);
     }, () => {});
-    const path = `ask?model=${model}&backend=${backend()}${isClear ? "&clear=1" : ""}`;
+    const path = `ask?model=${model}&backend=${backend()}${isClear ? "&clear=1" : extra}`;
     const found = await call(path, { method: "POST", body: picture, signal: mine.signal });
     if (waiting !== mine) return;
     showPicture(found.picture);
     const verdict = (isClear ? showClear : showPrivate)(found, unsureBelow);
+    if (!isClear) offerMore(found);
     remember(at("asked"), found, verdict, isClear);
     document.body.dataset.answer = JSON.stringify({ labels: found.labels, integer_logits: found.integer_logits });
   } catch (error) {
@@ -73,6 +77,15 @@ async function ask(obtain) {
   } finally {
     if (waiting === mine) document.body.removeAttribute("aria-busy");
   }
+}
+
+// What can be had of a private answer: a comparison, a record.
+function offerMore(found) {
+  if (found.clear) showComparison(found);
+  const record = `record?model=${model}&answer=${found.number}`;
+  at("record").href = record;
+  at("keep").href = record;
+  at("after").hidden = false;
 }
 
 function askAgain() {
@@ -168,7 +181,7 @@ async function start() {
     `${about.name}: ${about.relus.toLocaleString("en")} ReLUs, reads ${width} by ${height} ` +
     `${channels === 1 ? "grey" : "colour"} pixels. The server is ${about.server}.`;
   showKnowledge(about.class_names.map(readable));
-  at("clear-row").hidden = !about.has_weights;
+  at("clear-row").hidden = at("compare").hidden = !about.has_weights;
   at("model-row").hidden = about.models.length < 2;
   at("model").replaceChildren(...about.models.map((name, number) => new Option(name, number, false, number === model)));
   document.querySelector(`input[name=backend][value=${about.backend}]`).checked = true;
@@ -221,6 +234,7 @@ at("file").addEventListener("change", () => {
   if (picture) ask(() => picture);
 });
 at("again").addEventListener("click", askAgain);
+at("compare").addEventListener("click", () => current && ask(() => current, "&compare=1"));
 at("link").addEventListener("input", showLink);
 at("clear").addEventListener("change", askAgain);
 at("backend").addEventListener("change", () => {
@@ -234,6 +248,8 @@ at("model").addEventListener("change", async () => {
   waiting = null; // the other network's answer
   document.body.removeAttribute("aria-busy");
   clearAnswer(false);
+  clearComparison();
+  at("after").hidden = true;
   at("status").textContent = "Choose a picture.";
   try {
     await start();
