@@ -35,7 +35,7 @@ import numpy as np
 
 from benchmarks.cores_bound import bound, durable_write_s
 from sphynx.bench.calibrate import measure_rates
-from sphynx.bench.machine import cpu_seconds_of, describe_machine
+from sphynx.bench.machine import describe_machine
 from sphynx.bench.throughput_clients import Asked, run_clients
 from sphynx.core import limit_cores
 from sphynx.program.backends import Backend
@@ -46,6 +46,7 @@ from sphynx.protocol.capacity import party_seconds
 from sphynx.service.client import Client
 from sphynx.service.local import LocalServer, make_local_keys, running_server
 from sphynx.service.settings import Limits
+from sphynx.system import cpu_seconds_of
 
 
 @dataclass(frozen=True)

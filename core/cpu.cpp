@@ -1,8 +1,11 @@
 #include "cpu.h"
 
 #include <atomic>
+#include <cstddef>
 
-#if defined(__aarch64__)
+#if defined(__aarch64__) && defined(__APPLE__)
+#include <sys/sysctl.h>
+#elif defined(__aarch64__)
 #include <asm/hwcap.h>
 #include <sys/auxv.h>
 #elif defined(__x86_64__)
@@ -23,9 +26,21 @@ unsigned enabled_vector_state() {
 }
 #endif
 
+#if defined(__aarch64__) && defined(__APPLE__)
+bool has(const char* feature) {
+    int value = 0;
+    std::size_t bytes = sizeof value;
+    return sysctlbyname(feature, &value, &bytes, nullptr, 0) == 0 && value != 0;
+}
+#endif
+
 CpuFeatures detect() {
     CpuFeatures found;
-#if defined(__aarch64__)
+#if defined(__aarch64__) && defined(__APPLE__)
+    found.armv8_aes = has("hw.optional.arm.FEAT_AES");
+    found.pmull = has("hw.optional.arm.FEAT_PMULL");
+    found.dotprod = has("hw.optional.arm.FEAT_DotProd");
+#elif defined(__aarch64__)
     const unsigned long caps = getauxval(AT_HWCAP);
     found.armv8_aes = caps & HWCAP_AES;
     found.pmull = caps & HWCAP_PMULL;

@@ -1,7 +1,7 @@
 #include "threads.h"
 
 #include <pthread.h>
-#include <sched.h>
+#include <sched.h>  // sched_getaffinity, of Linux
 #include <signal.h>
 
 #include <algorithm>
@@ -125,11 +125,12 @@ Pool& pool() {
 
 unsigned available_cores() {
     const unsigned limit = most_cores.load(std::memory_order_relaxed);
+    unsigned cores = std::thread::hardware_concurrency();
+#if defined(__linux__)
     cpu_set_t allowed;
     CPU_ZERO(&allowed);
-    const unsigned cores = sched_getaffinity(0, sizeof allowed, &allowed) == 0
-                               ? static_cast<unsigned>(CPU_COUNT(&allowed))
-                               : std::thread::hardware_concurrency();
+    if (sched_getaffinity(0, sizeof allowed, &allowed) == 0) cores = static_cast<unsigned>(CPU_COUNT(&allowed));
+#endif
     return std::max(1u, limit ? std::min(limit, cores) : cores);
 }
 

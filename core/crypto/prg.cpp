@@ -4,6 +4,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
@@ -14,16 +15,16 @@
 
 namespace sphynx {
 
+// Of Linux and macOS alike: all that was asked for or nothing, and it waits until the generator is seeded.
 void os_random(void* out, std::size_t bytes) {
+    constexpr std::size_t most_at_once = 256;  // bytes, of getentropy
     auto* cursor = static_cast<unsigned char*>(out);
     while (bytes > 0) {
-        const ssize_t got = getrandom(cursor, bytes, 0);
-        if (got < 0) {
-            if (errno == EINTR) continue;
-            throw std::system_error(errno, std::generic_category(), "getrandom");
-        }
-        cursor += got;
-        bytes -= static_cast<std::size_t>(got);
+        const std::size_t some = std::min(bytes, most_at_once);
+        if (getentropy(cursor, some) != 0)
+            throw std::system_error(errno, std::generic_category(), "getentropy");
+        cursor += some;
+        bytes -= some;
     }
 }
 
@@ -78,6 +79,7 @@ void Prg::fill_blocks(Block* out, std::size_t count) {
 }
 
 void Prg::fill(void* out, std::size_t bytes) {
+    constexpr std::size_t most_at_once = 256;  // bytes, of getentropy
     auto* cursor = static_cast<unsigned char*>(out);
     if (reinterpret_cast<std::uintptr_t>(out) % alignof(Block) == 0) {
         const std::size_t whole = bytes / sizeof(Block);

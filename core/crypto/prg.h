@@ -1,4 +1,4 @@
-// Pseudorandom bytes: AES-128 in counter mode under a seed from the operating system (getrandom).
+// Pseudorandom bytes: AES-128 in counter mode under a seed from the operating system (getentropy).
 // Every secret of the core is drawn here. A caller-chosen seed exists for two purposes only, each with its
 // own name: expanding a seed that was itself drawn here or sent by a peer (expand_seed), and tests.
 #pragma once

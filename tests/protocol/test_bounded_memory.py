@@ -11,7 +11,6 @@ import numpy as np
 from tests.program.programs import random_weights
 from tests.protocol.relu_runs import layer_of
 
-from sphynx.bench.machine import peak_memory_bytes
 from sphynx.bench.private_parties import accept_client, connect_to_server, plain_channel, run_pair
 from sphynx.core import Prg
 from sphynx.program.ir import INPUT, Linear, Program, Relu, Term
@@ -22,6 +21,7 @@ from sphynx.protocol.linear_plan import plan_group
 from sphynx.protocol.ots import add_up_client, add_up_server, set_up_client, set_up_server
 from sphynx.protocol.relu import relu_client, relu_server
 from sphynx.space.tally import Shape
+from sphynx.system import peak_memory_bytes
 
 FIXED_BYTES = 120 << 20  # what a party may hold beside what it keeps, however large that is
 RELUS = 12 * CUT

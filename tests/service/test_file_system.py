@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from sphynx import system
 from sphynx.errors import InputError
-from sphynx.service import file_system
 from sphynx.service.file_system import check_local, kind_of
 from sphynx.service.store import Store
 
@@ -23,7 +23,7 @@ def mounted(folder: Path, monkeypatch: pytest.MonkeyPatch, *kinds: tuple[Path, s
             f"{30 + number} 21 0:{number} / {place} rw,relatime shared:7 master:2 - {kind} host:/home rw,vers=4"
         )
     (folder / "mountinfo").write_text("\n".join(lines) + "\n")
-    monkeypatch.setattr(file_system, "MOUNTS", folder / "mountinfo")
+    monkeypatch.setattr(system, "MOUNTS", folder / "mountinfo")
 
 
 @pytest.mark.parametrize(
@@ -53,11 +53,11 @@ def test_what_is_mounted_last_and_deepest_counts(tmp_path: Path, monkeypatch: py
     mounted(tmp_path, monkeypatch, (folder, "nfs"))
     (tmp_path / "link").symlink_to(folder)
     assert kind_of(tmp_path / "link") == "nfs"
-    monkeypatch.setattr(file_system, "MOUNTS", tmp_path / "nothing")
+    monkeypatch.setattr(system, "MOUNTS", tmp_path / "nothing")
     assert kind_of(folder) == ""
 
 
-@pytest.mark.skipif(not file_system.MOUNTS.exists() or shutil.which("df") is None, reason="needs /proc and df")
+@pytest.mark.skipif(not system.MOUNTS.exists() or shutil.which("df") is None, reason="needs /proc and df")
 def test_the_kind_is_the_one_that_df_names(tmp_path: Path) -> None:
     for folder in (tmp_path, Path("/"), Path("/proc")):
         said = subprocess.run(["df", "-a", "--output=fstype", folder], capture_output=True, text=True, check=True)

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from sphynx import system
 from sphynx.errors import BundleRefusedError
-from sphynx.service import home, waterline
 from sphynx.service.home import home_of, why_moved
 from sphynx.service.ledger import Ledger
 from sphynx.service.settings import Limits
@@ -70,7 +70,7 @@ def test_both_folders_restored_from_copies(scene: Scene) -> None:
 @pytest.fixture
 def no_notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As on a machine without a file system in memory."""
-    monkeypatch.setattr(waterline, "SHARED_MEMORY", tmp_path / "not there")
+    monkeypatch.setattr(system, "SHARED_MEMORY", tmp_path / "not there")
 
 
 @pytest.mark.usefixtures("no_notes")
@@ -148,7 +148,7 @@ def test_a_restart_of_the_machine_costs_the_bundles(tmp_path: Path, monkeypatch:
     with Store(tmp_path / "state", quota_bytes=QUOTA) as store:
         put(store, some_entry())
     (tmp_path / "boot_id").write_text("another start\n")
-    monkeypatch.setattr(home, "BOOT_ID", tmp_path / "boot_id")
+    monkeypatch.setattr(system, "BOOT_ID", tmp_path / "boot_id")
     with Store(tmp_path / "state", quota_bytes=QUOTA, tell=told.append) as store:
         assert not store.ready()
         put(store, some_entry())

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from sphynx import system
 from sphynx.errors import BundleGoneError
 from sphynx.service import waterline
 from sphynx.service.settings import Limits
@@ -25,7 +26,7 @@ def memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Stands for /dev/shm, which not every machine has."""
     folder = tmp_path / "memory"
     folder.mkdir()
-    monkeypatch.setattr(waterline, "SHARED_MEMORY", folder)
+    monkeypatch.setattr(system, "SHARED_MEMORY", folder)
     monkeypatch.delenv(waterline.RUNTIME_VARIABLE, raising=False)
     return folder
 
@@ -115,11 +116,11 @@ def test_a_note_that_is_gone_costs_the_bundles_once_unless_they_are_trusted(
 
     for place in ("one", "another", "a third"):
         (tmp_path / place).mkdir()
-        monkeypatch.setattr(waterline, "SHARED_MEMORY", tmp_path / place)
+        monkeypatch.setattr(system, "SHARED_MEMORY", tmp_path / place)
         assert opened(trust=place == "a third") == (place == "a third")
         assert opened() == 1
     assert len(told) == 1 and "the note" in told[0]
-    monkeypatch.setattr(waterline, "SHARED_MEMORY", tmp_path / "not there")
+    monkeypatch.setattr(system, "SHARED_MEMORY", tmp_path / "not there")
     assert opened() == 0 and len(told) == 2
     assert opened() == 1
 

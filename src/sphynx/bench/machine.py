@@ -1,17 +1,12 @@
-"""The machine that a number was measured on, and how: the best of several runs, what a process has used.
-
-What another process has used is read from /proc, so on Linux only.
-"""
+"""The machine that a number was measured on, and how: the best of several runs."""
 
 from __future__ import annotations
 
 import os
 import platform
-import resource
 import time
 from collections.abc import Callable
 from importlib import metadata
-from pathlib import Path
 
 from sphynx.bench.results import Machine
 from sphynx.core import _native, cpu_features
@@ -60,30 +55,3 @@ def best_seconds(work: Callable[[], object], repeats: int, *, threads: int = 1) 
         work()
         best = min(best, clock() - started)
     return max(best, 1e-9)  # the clock's step: work that is shorter has no rate
-
-
-def peak_memory_bytes() -> int:
-    """Peak memory of this program image. ru_maxrss would still remember the larger parent that it was forked from."""
-    return _peak_memory_bytes("self") or resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-
-
-def peak_memory_bytes_of(pid: int) -> int | None:
-    return _peak_memory_bytes(str(pid))
-
-
-def cpu_seconds_of(pid: int) -> float | None:
-    """CPU seconds of all threads of a process, also those that have ended; None where the system does not say."""
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return None
-    user, system = text.rpartition(")")[2].split()[11:13]  # the name before may hold spaces
-    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
-
-
-def _peak_memory_bytes(pid: str) -> int | None:
-    try:
-        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    except OSError:
-        return None
-    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:")), None)

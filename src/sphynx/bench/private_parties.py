@@ -19,7 +19,6 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sphynx.bench.machine import peak_memory_bytes
 from sphynx.bench.workers import tell, told_by, told_by_all, values_of, workers
 from sphynx.program.backends import Backend
 from sphynx.program.cost.link import Link
@@ -34,6 +33,7 @@ from sphynx.protocol.linear import ServerModel
 from sphynx.protocol.linear_plan import ProgramPlan
 from sphynx.protocol.transport import SocketStream
 from sphynx.protocol.verify.plan import BUNDLE_IMAGES, CheckPlan, plan_security
+from sphynx.system import peak_memory_bytes
 
 OpenChannel = Callable[[socket.socket, Role, Link | None], Channel]
 Result = TypeVar("Result")

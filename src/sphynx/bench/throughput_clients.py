@@ -17,9 +17,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from sphynx.bench.machine import cpu_seconds_of, peak_memory_bytes_of
 from sphynx.bench.workers import tell, told_by, values_of, workers
 from sphynx.program.backends import Backend
+from sphynx.system import cpu_seconds_of, peak_memory_bytes_of
 
 
 class Answer(Protocol):

@@ -9,7 +9,6 @@ parameters of the encryption and the path of the kernels, so that a file of othe
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import mmap
@@ -20,6 +19,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from sphynx import system
 from sphynx.core import rlwe
 from sphynx.errors import SphynxError
 from sphynx.program.convolve import Array
@@ -30,22 +30,20 @@ from sphynx.protocol.verify.plan import CheckPlan
 
 MAGIC = b"sphynxpw"
 HEADER = struct.Struct("<8s32sQ16x")  # 64 bytes: the values begin at a cache line
-_SEALS = fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE
 
 
 def write_shared(model: ServerModel, weights: Mapping[str, Array]) -> int:
     """The descriptor of a sealed memfd with the model's prepared weights; the caller closes it."""
     model.maps_for_groups()  # now: workers could not share what each would prepare later
     count = model.prepared_bytes // 4
-    descriptor = os.memfd_create("sphynx-weights", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    descriptor = system.make_sealed_memory("sphynx-weights", HEADER.size + 4 * count)
     try:
-        os.ftruncate(descriptor, HEADER.size + 4 * count)
         with mmap.mmap(descriptor, 0) as memory:
             HEADER.pack_into(memory, 0, MAGIC, _key(model, weights), count)
             at = HEADER.size
             for prepared in model.prepared:
                 at = prepared.copy_values(memory, at)
-        fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, _SEALS)  # refused while a writable mapping is left
+        system.seal(descriptor)
     except BaseException:
         os.close(descriptor)
         raise
@@ -63,7 +61,7 @@ def read_shared(
 ) -> ServerModel:
     """A model whose prepared weights are those of the memfd, not copies; it has as much memory for them, and checks
     clients in the same way."""
-    if fcntl.fcntl(descriptor, fcntl.F_GET_SEALS) & _SEALS != _SEALS:
+    if not system.is_sealed(descriptor):
         raise _unusable("it can still be changed")
     # Private, because Linux before 6.7 refuses shared mappings of what is sealed. Nobody writes: the pages stay shared.
     memory = mmap.mmap(descriptor, 0, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ)  # lives as long as the arrays of it

@@ -12,7 +12,6 @@ to something else is refused. Checkpoints hold tensors and plain values only and
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 import pickle
@@ -21,6 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from sphynx import system
 from sphynx.errors import InputError, MissingPartError, SphynxError
 from sphynx.run.resuming import begun_with_other_data
 
@@ -54,7 +54,7 @@ class RunFolder:
             yield
         finally:
             with contextlib.suppress(OSError):  # where folders cannot be locked
-                fcntl.flock(held, fcntl.LOCK_UN)  # closing is not enough: workers that were forked hold it open too
+                system.unlock(held)  # closing is not enough: workers that were forked hold it open too
             os.close(held)
 
     @property
@@ -142,15 +142,15 @@ class RunFolder:
 
     def _lock(self, held: int) -> None:
         try:
-            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+            is_free = system.try_lock(held)
+        except OSError:
+            return  # a network's file system that locks no folders: better unguarded than unusable
+        if not is_free:
             raise InputError(
                 "another process is running in this folder",
                 where=str(self.path),
                 remedy="Wait for it, or choose another `out`.",
-            ) from None
-        except OSError:
-            pass  # a network's file system that locks no folders: better unguarded than unusable
+            )
 
     def _write_text(self, name: str, text: str) -> None:
         self._write(name, lambda file: file.write(text.encode()))

@@ -15,13 +15,13 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-import fcntl
 import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from sphynx import system
 from sphynx.errors import InputError, MissingPartError
 from sphynx.service.credentials import AUTHORITY, KEY, REVOKED, check_private
 from sphynx.service.key_files import make_private_folder, whole_folder, write_private
@@ -324,7 +324,7 @@ def alone(folder: Path) -> Iterator[None]:
     except OSError as error:
         raise _no_authority(folder, error) from None
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        system.lock(descriptor)
         yield
     finally:
         os.close(descriptor)

@@ -10,8 +10,8 @@ import re
 from pathlib import Path
 
 from sphynx.errors import InputError
+from sphynx.system import mounts
 
-MOUNTS = Path("/proc/self/mountinfo")  # proc(5); where there is none, nothing is known and nothing refused
 REMOTE = {
     *("9p", "afs", "beegfs", "ceph", "cifs", "coda", "gfs2", "glusterfs", "gpfs", "lustre", "ncpfs", "nfs", "nfs4"),
     *("ocfs2", "orangefs", "panfs", "pvfs2", "smb2", "smb3", "smbfs"),
@@ -35,12 +35,10 @@ def check_local(folder: Path) -> None:
 
 
 def kind_of(folder: Path) -> str:
-    """The kind of file system as mount(8) calls it; "" if that is not known."""
-    if not MOUNTS.exists():
-        return ""
+    """The kind of file system as mount(8) calls it; "" if that is not known, and then nothing is refused."""
     inside = folder.resolve()
     longest, kind = -1, ""
-    for line in MOUNTS.read_text().splitlines():
+    for line in mounts():
         place, _, source = line.partition(" - ")
         mounted_at = Path(re.sub(r"\\([0-7]{3})", lambda code: chr(int(code[1], 8)), place.split(" ")[4]))
         if inside.is_relative_to(mounted_at) and len(mounted_at.parts) >= longest:  # a later one hides an earlier one

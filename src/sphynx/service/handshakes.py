@@ -13,16 +13,15 @@ faster than places are given up, not just sit there.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import ipaddress
 import socket
-import struct
-import termios
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+
+from sphynx.system import unread_bytes
 
 SILENCE_S = 0.1  # not at once: where all strangers send a ClientHello, a client just connected would be the silent one
 PATIENCE_S = 2.0
@@ -82,19 +81,10 @@ class Handshakes:
         for sock, waiter in crowd:
             if now_s - waiter.since_s < SILENCE_S:
                 break  # so are all that follow
-            if not waiter.said_hello and not _unread_bytes(sock):
+            if not waiter.said_hello and not unread_bytes(sock):
                 return sock
         sock, waiter = crowd[0]
         return sock if now_s - waiter.since_s >= PATIENCE_S else None
-
-
-def _unread_bytes(sock: socket.socket) -> int:
-    """Count what its thread has not had time to read, which may be a ClientHello. Unlike a peek this never waits."""
-    try:
-        (count,) = struct.unpack("i", fcntl.ioctl(sock, termios.FIONREAD, bytes(4)))
-    except (OSError, ValueError):  # closed by its thread just now
-        return 0
-    return int(count)
 
 
 def _network(address: str) -> str:

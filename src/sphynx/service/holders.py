@@ -10,7 +10,6 @@ belongs to nobody who lives. Two stores in one process are two holders.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import threading
 import time
@@ -18,6 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from sphynx import system
 from sphynx.errors import SphynxError
 
 LOCK, HOLDERS = "lock", "holders"
@@ -41,7 +41,7 @@ class Holders:
         """No other thread or process is inside its own `alone` meanwhile."""
         with self._changing:
             deadline = time.monotonic() + WAIT_S
-            while not _try_lock(self._lock, fcntl.LOCK_EX):
+            while not system.try_lock(self._lock):
                 if time.monotonic() > deadline:
                     raise SphynxError(
                         f"another process has kept these bundles locked for {WAIT_S:.0f} s",
@@ -52,7 +52,7 @@ class Holders:
             try:
                 yield
             finally:
-                fcntl.flock(self._lock, fcntl.LOCK_UN)
+                system.unlock(self._lock)
 
     def enter(self) -> None:
         """Inside `alone`. The file gets its name once it is locked: nobody finds it and takes it for a dead one's."""
@@ -60,7 +60,7 @@ class Holders:
             left_behind.unlink(missing_ok=True)
         entering = self._files / f"{self.name}{_ENTERING}"
         self._mine = os.open(entering, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
-        fcntl.flock(self._mine, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        system.lock(self._mine)
         entering.rename(self._files / self.name)
 
     def live(self) -> set[str]:
@@ -87,16 +87,6 @@ class Holders:
 def _is_locked(path: Path) -> bool:
     descriptor = os.open(path, os.O_RDONLY)
     try:
-        return not _try_lock(
-            descriptor, fcntl.LOCK_SH
-        )  # shared: two that look at the same time do not deceive each other
+        return not system.try_lock(descriptor, shared=True)  # so that two who look at once do not deceive each other
     finally:
         os.close(descriptor)
-
-
-def _try_lock(descriptor: int, kind: int) -> bool:
-    try:
-        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True

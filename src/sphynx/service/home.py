@@ -13,15 +13,15 @@ import os
 import struct
 from pathlib import Path
 
-BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+from sphynx.system import boot_id
+
 _AT_FDCWD, _STATX_BTIME = -100, 0x800
 _STATX_BYTES, _MASK_AT, _BIRTH_AT = 256, 0, 80
 
 
 def home_of(path: Path) -> str:
     """The home of a file that exists: "inode birth boot"."""
-    boot = BOOT_ID.read_text().strip() if BOOT_ID.exists() else "unknown"
-    return f"{path.stat().st_ino} {_birth(path)} {boot}"
+    return f"{path.stat().st_ino} {_birth(path)} {boot_id()}"
 
 
 def why_moved(before: str, now: str) -> str | None:

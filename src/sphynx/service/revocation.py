@@ -10,13 +10,13 @@ have numbers that grow, and `SeenNumbers` keeps the highest.
 
 from __future__ import annotations
 
-import fcntl
 import math
 import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from sphynx import system
 from sphynx.errors import InputError, MissingPartError
 
 try:
@@ -76,7 +76,7 @@ class SeenNumbers:
         try:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             with os.fdopen(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600), "r+") as file:
-                fcntl.flock(file, fcntl.LOCK_EX)
+                system.lock(file)
                 seen = int(file.read() or "0")
                 if number > seen:
                     file.seek(0)

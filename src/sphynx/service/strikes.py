@@ -16,7 +16,6 @@ A line that a crash cut short is none: nobody has seen anything then. A list tha
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import threading
@@ -26,6 +25,7 @@ from contextlib import ExitStack, contextmanager
 from io import FileIO
 from pathlib import Path
 
+from sphynx import system
 from sphynx.errors import DiskError, InputError, RefusedError
 
 FILE = "strikes.jsonl"
@@ -117,7 +117,7 @@ class Strikes:
             yield held
             return
         with FileIO(os.open(self._path, os.O_RDWR), "r+") as file:  # not created again
-            fcntl.flock(file, fcntl.LOCK_EX)
+            system.lock(file)
             self._of_thread.file = file
             try:
                 yield file

@@ -11,13 +11,13 @@ set back. Where the note itself is gone, nothing is known: logging out, or a new
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import stat
 import threading
 from pathlib import Path
 
-SHARED_MEMORY = Path("/dev/shm")
+from sphynx import system
+
 RUNTIME_VARIABLE = "RUNTIME_DIRECTORY"  # systemd's, for a service
 _ID_BYTES, _DIGITS = 16, 20
 
@@ -57,12 +57,12 @@ class Waterline:
             self._seen = max(self._seen, burns)
             if self._note is None:
                 return
-            fcntl.flock(self._note, fcntl.LOCK_EX)  # other processes may have burned more meanwhile
+            system.lock(self._note)  # other processes may have burned more meanwhile
             try:
                 if self._read() <= burns:  # with the path, which may be another by now
                     os.pwrite(self._note, f"{burns:0{_DIGITS}d} {self._ledger}\n".encode(errors="surrogateescape"), 0)
             finally:
-                fcntl.flock(self._note, fcntl.LOCK_UN)
+                system.unlock(self._note)
 
     def close(self) -> None:
         """Leave the note where it is: it is for whoever opens the ledger next."""
@@ -81,7 +81,7 @@ class Waterline:
 def _private_folder() -> Path | None:
     """One that nobody else can write to: the place itself may be everybody's."""
     given = os.environ.get(RUNTIME_VARIABLE, "").partition(":")[0]
-    folder = Path(given) / "sphynx" if given else SHARED_MEMORY / f"sphynx-{os.geteuid()}"
+    folder = Path(given) / "sphynx" if given else system.SHARED_MEMORY / f"sphynx-{os.geteuid()}"
     if not folder.parent.is_dir():
         return None
     with contextlib.suppress(FileExistsError):

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import itertools
 import os
-import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 from sphynx.core import available_cores
 from sphynx.protocol.channel import Section, Span
+from sphynx.system import can_pin_threads
 
 MOST_WAIT_S = 0.5  # for each message: where something urgent always runs it goes on, slowly, and its peer stays
 _turns = itertools.count()
@@ -71,7 +71,7 @@ class GivesWay:
 @contextmanager
 def on_one_core() -> Iterator[None]:
     """The calling thread, another core each time. On Linux only."""
-    if sys.platform != "linux" or available_cores() == 1:
+    if not can_pin_threads() or available_cores() == 1:
         yield
         return
     thread = threading.get_native_id()
