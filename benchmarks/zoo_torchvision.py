@@ -19,8 +19,9 @@ def untrained(name: str, classes: int) -> nn.Module:
 
 
 def models() -> object:
-    """torchvision's CPU wheel registers detection operators that torch's has no kernels of: names are enough."""
-    if "torchvision" not in sys.modules:
+    """Import torchvision's models. Beside a torch without CUDA its library does not load, and its operators for
+    detection are not there: their names are enough."""
+    if torch.version.cuda is None and "torchvision" not in sys.modules:
         library = torch.library.Library("torchvision", "FRAGMENT")
         for name in ("nms", "qnms"):
             library.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
