@@ -16,7 +16,7 @@ sys.path.insert(0, str(HERE.parent))
 from benchmarks.zoo import RESULTS, Row
 from benchmarks.zoo_files import FILE as FILES
 from benchmarks.zoo_files import Found
-from benchmarks.zoo_networks import ZOO
+from benchmarks.zoo_networks import LARGE, ZOO
 from benchmarks.zoo_timm import FILE as TIMM
 from benchmarks.zoo_timm import Read
 
@@ -67,7 +67,7 @@ was rounded to integers or asked privately here.
 
 def page() -> str:
     lines, notes = [], []
-    for entry in ZOO:
+    for entry in (*ZOO, *LARGE):
         file = RESULTS / f"{entry.name}.json"
         if not file.is_file():
             lines.append(f"| {entry.network} | {entry.size} | not run |" + " |" * 16)
