@@ -104,6 +104,20 @@ def test_groups_batches_and_silent_ots(backend: Backend, is_checked: bool) -> No
         assert ask(labelled(case), backend, bundles=3, is_checked=is_checked, made=made)[0] == expected(case)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("backend", "is_checked"), [("gc", False), ("gmw", False), ("gc", True)])
+def test_a_thousand_labels_are_the_oracles(backend: Backend, is_checked: bool) -> None:
+    """Forty networks; every other one has a margin."""
+    count = 0
+    for seed in range(40):
+        case = random_case(seed, images=25)
+        margin = middle_lead(case) if seed % 2 else 0
+        found, _, _ = ask(labelled(case, margin), backend, is_checked=is_checked)
+        assert found == expected(case, margin)
+        count += len(found)
+    assert count == 1000
+
+
 def equal_scores() -> Case:
     """All weights of the last layer are zero: its biases alone decide, of which the largest comes twice."""
     program = small_program(ring_bits=44)
