@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from sphynx.compiler.settings import CompileSettings
     from sphynx.data.images import Data
     from sphynx.design.results import DesignResult
+    from sphynx.design.stream_results import StreamDesignResult
     from sphynx.network.build import build_network
     from sphynx.network.trained import TrainedNetwork
     from sphynx.program.cost.deployment import Deployment
@@ -121,6 +122,7 @@ __all__ = [
     "Shape",
     "SphynxError",
     "StreamDesign",
+    "StreamDesignResult",
     "TrainSummary",
     "TrainedNetwork",
     "Update",
@@ -159,6 +161,7 @@ _DEFINED_IN = {
     "Deployment": "sphynx.program.cost.deployment",
     "Design": "sphynx.space.design",
     "DesignResult": "sphynx.design.results",
+    "StreamDesignResult": "sphynx.design.stream_results",
     "Estimate": "sphynx.program.cost.estimate",
     "Genotype": "sphynx.space.genotype",
     "Inspection": "sphynx.compiler.inspection",

@@ -9,6 +9,7 @@ from sphynx.cli.output import count, print_table, short
 if TYPE_CHECKING:
     from sphynx.space.design import Design
     from sphynx.space.planner import Plan, PlanList
+    from sphynx.space.stream_planner import StreamPlanList
 
 LONGEST_TABLE = 500  # rows: nobody reads more, and a terminal's table of all networks of 400M ReLUs takes minutes
 
@@ -39,6 +40,27 @@ def print_plans(plans: PlanList, budget: int, tolerance: float, placed: Design |
             for p in shown
         ),
         note=f"Chosen: {plans.reason} Reduce cells are counted at D/3 and 2D/3.{_describe_count(placed)}{left_out}",
+    )
+
+
+def print_streams(plans: StreamPlanList) -> None:
+    chosen = plans.design
+    print_table(
+        f"Stream networks of at most {count(plans.relu_budget)} ReLUs, {chosen.image} images, "
+        f"{chosen.classes} classes, {chosen.borders} borders",
+        ["", "stages (map:W:C of each block)", ">blocks", ">ReLUs", ">parameters", ">MACs"],
+        (
+            [
+                "->" if plan.chosen else "",
+                str(plan.design),
+                str(plan.design.blocks),
+                count(plan.relus),
+                short(plan.parameters),
+                short(plan.macs),
+            ]
+            for plan in plans.plans
+        ),
+        note=f"Chosen: {plans.reason}",
     )
 
 

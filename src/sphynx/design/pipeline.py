@@ -22,13 +22,13 @@ from sphynx.data.images import Data
 from sphynx.design.forecast import Forecast
 from sphynx.design.outline import Outline
 from sphynx.design.request import Request
-from sphynx.design.results import ComparedTrainings, Comparison, DesignResult, Ranking, Row, Schedule, row_of
+from sphynx.design.results import ComparedTrainings, Comparison, DesignResult, Ranking, Row, row_of
 from sphynx.design.retraining import retrainer
+from sphynx.design.staged import StagedDesign
 from sphynx.design.time_budget import Estimate
 from sphynx.errors import InterruptedWorkError
 from sphynx.network.stored import NORMALISATION
 from sphynx.run.folder import RunFolder
-from sphynx.run.progress import duration
 from sphynx.run.stages import Stages
 from sphynx.run.work import HERE, Work
 from sphynx.search.placement.place import PlacementResult, place
@@ -50,8 +50,8 @@ from sphynx.train.runs import train_all
 RANDOM, PUBLISHED = "random cells", "published cells"
 
 
-class Pipeline:
-    """Call `schedule`, then `run`. A finished stage of a resumed run gives what it gave before."""
+class Pipeline(StagedDesign):
+    """The pipeline of cells."""
 
     def __init__(
         self,
@@ -69,12 +69,8 @@ class Pipeline:
         asked = {**request.to_json(), **decided}
         self.stages = Stages(out, asked, resume=work.resume, preliminary=("estimate",), data=data.content)
 
-    def schedule(self) -> tuple[Estimate, ...]:
-        """How long each stage will take, measured; with a time budget, with epochs that fit it."""
-        try:
-            return self.stages.run("estimate", Schedule, lambda: Schedule(self.forecast.estimates())).stages
-        except KeyboardInterrupt:
-            raise InterruptedWorkError(where="estimate") from None
+    def estimates(self) -> tuple[Estimate, ...]:
+        return self.forecast.estimates()
 
     def run(self) -> DesignResult:
         """All stages; what it returns it also writes to result.json."""
@@ -248,17 +244,3 @@ class Pipeline:
         if self.places:
             return self.request.placing.method
         return "fixed" if self.request.placement == "fixed" else "given"
-
-    def _announce(self, stage: str, plan: dict[str, Estimate]) -> None:
-        if self.stages.finished(stage):
-            self._say(f"{stage}: finished before")
-            return
-        names = list(plan)
-        left = sum(plan[name].seconds for name in names[names.index(stage) :])
-        self._say(
-            f"{stage} (stage {names.index(stage) + 1} of {len(names)}): about {duration(plan[stage].seconds)}, "
-            f"{duration(left)} left in all"
-        )
-
-    def _say(self, text: str) -> None:
-        self.work.voice.say(text, stage="design")

@@ -5,19 +5,27 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from sphynx.config import described, setting
 from sphynx.run.settings import AUTO, SweepSettings
 from sphynx.search.choices import Candidates, StrategyName
-from sphynx.space.choices import IMAGENET_STEM_FROM, ConvStack, StemChoice
+from sphynx.space.choices import IMAGENET_STEM_FROM, ConvStack, FamilyChoice, StemChoice
 from sphynx.space.genotype import Genotype
+
+if TYPE_CHECKING:
+    from sphynx.network.trained import TrainedNetwork
+
+AllocationChoice = Literal["planned", "search"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class DesignSettings(SweepSettings):
     relu_budget: int | str = field(metadata=described("50k, 1.2M or 51200."))
     tolerance: float | str = setting("5%", "Allowed deviation from the budget.")
+    family: FamilyChoice = setting(
+        "auto", "cells; stream, which learns from a teacher; auto: the better of them for the data and the budget."
+    )
     cells: Genotype | str | Path = setting(
         "sphynx", "A published genotype's name (sphynx, darts-v2, pc-darts, ...) or a file."
     )
@@ -41,9 +49,20 @@ class DesignSettings(SweepSettings):
     search_recipe: str = setting(AUTO, "Recipe of the cell search.")
     placement_recipe: str = setting(AUTO, "Recipe of the placement.")
     settings: Mapping[str, Any] = setting(
-        {}, "A value of a stage's recipe: cells.epochs=4, placement.*, training.*. May be repeated."
+        {},
+        "A value of a stage's recipe: training.epochs=4; cells., placement.; teacher., allocation. May be repeated.",
     )
     time_budget: float | str | None = setting(None, "Scale the epochs to fit a time such as 90s, 15m or 2h.")
     seeds: int = setting(1, "Number of seeds; mean and spread are reported.", least=1)
     stem: StemChoice = setting("auto", f"auto: imagenet for images of {IMAGENET_STEM_FROM} pixels or more.")
     conv_stack: ConvStack = setting("single", "Structure of conv3 and conv5.")
+    teacher: TrainedNetwork | str | Path | Sequence[TrainedNetwork | str | Path] = setting(
+        AUTO,
+        "What a stream learns from: auto trains wide ResNets; or trained runs and models' names, with commas between "
+        "them.",
+    )
+    teachers: int = setting(1, "How many teachers are trained for a stream; the mean of their logits teaches.", least=1)
+    teacher_recipe: str = setting(AUTO, "Recipe of a stream's teachers.")
+    allocation: AllocationChoice = setting(
+        "planned", "ReLUs of a stream's blocks: planned, or by a search among splits of the budget."
+    )

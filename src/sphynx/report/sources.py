@@ -215,10 +215,11 @@ def _read_folder(path: Path, found: Sources) -> None:
         for file in files:
             _read_file(file, read_json(file), found)
     for stages in sorted(path.rglob(STAGES)):
-        if (stages.parent / RESULT).is_file():
+        file = stages.parent / RESULT
+        described = read_json(file) if file.is_file() else None
+        if described is not None and "family" not in described:  # of a stream its trainings say everything
             environments = [read_json(file) for file in sorted(stages.parent.rglob(ENVIRONMENT))]
-            file = stages.parent / RESULT
-            result = DesignResult.from_json(read_json(file), where=str(file))
+            result = DesignResult.from_json(described, where=str(file))
             found.designs.append(DesignRun(stages.parent.name, result, environments))
     for config in configs:
         folder = config.parent
@@ -242,7 +243,7 @@ def _read_run(folder: Path, name: str, found: Sources) -> None:
             places = [tuple(place) for place in beta["placements"]]
             by_losses = config["recipe"].get("estimator") == "losses"
             found.placements.append(PlacementRun(name, places, beta["beta_hat"], environment, by_losses))
-    elif config.get("scored_on", "test") == "test":  # else its accuracy is of a ranking, not of test images
+    elif "stage" not in config and config.get("scored_on", "test") == "test":  # else of a ranking, or an allocation
         design = any_design_from_json(config["design"], where=str(folder / CONFIG))
         score = None if result is None else Score.from_json(result, where=str(folder / RESULT))
         role = _role(name)
@@ -252,7 +253,7 @@ def _read_run(folder: Path, name: str, found: Sources) -> None:
 def _role(name: str) -> Role:
     """Tell a run's role by its place below the folder that was given."""
     below = name.split("/")[1:]
-    return "teacher" if "teacher" in below[-1:] else "comparison" if "comparison" in below else "own"
+    return "teacher" if "teacher" in below else "comparison" if "comparison" in below else "own"
 
 
 def _read_file(path: Path, data: Any, found: Sources) -> None:

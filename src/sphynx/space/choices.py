@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 Family = Literal["cells", "stream"]
+FamilyChoice = Literal["auto", "cells", "stream"]  # auto: the better one for data and budget
 Stem = Literal["small", "imagenet"]
 StemChoice = Literal["auto", "small", "imagenet"]  # auto: by the size of the images
 Balancing = Literal["relu", "flop"]
