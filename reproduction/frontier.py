@@ -63,7 +63,7 @@ START_SECONDS = 45.0  # of a training, until its first epoch, and of its end
 NETWORKS = {"25k": "16:64:24 8:128:72x2 4:256:316x2", "12k": "16:64:12 8:128:36x2 4:256:158x2"}
 FIRST = "25k"  # that the rate is tuned for
 SETTINGS: dict[str, Mapping[str, Any]] = {
-    "sgd": {},
+    "sgd": {"optimizer": "sgd"},
     **{f"muon-{rate}": {"optimizer": "muon", "kernel_learning_rate": rate} for rate in RATES},
 }
 SMALL_FILES = {".json", ".jsonl", ".log"}
