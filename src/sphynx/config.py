@@ -124,6 +124,17 @@ class Fault(str):
         return fault
 
 
+def parse_numbers(text: str) -> tuple[float, ...]:
+    """`0.5` or `0.49,0.48,0.45`."""
+    try:
+        return tuple(float(part) for part in text.split(","))
+    except ValueError:
+        raise InputError(
+            f"{text} is not one number per channel",
+            remedy="Give one number, or one per channel with commas between them: 0.5,0.5,0.5.",
+        ) from None
+
+
 def read_settings(
     kind: type[Settings], table: Mapping[str, Any], *, where: str, remedy: str = "", given: Mapping[str, Any] = NOTHING
 ) -> Settings:

@@ -26,11 +26,16 @@ SHOWS = {
     "04": r"prepared 3 bundles .*\n(.* -> .*\n){3}0 bundles are left",
     "05": r"192 ReLUs and 384 comparisons(.*\n)+pt2: .* 192 ReLUs",
     "06": r"bandit: .*\nnormal: .*\nreduce: .*\na network of these cells: [\d,]+ ReLUs",
+    "08": r"1024 ReLUs before, (1\d\d|200) now\n(.*\n){2}(picture \d: \d privately, \d in truth\n){2}",
     "07": r'(  service: "POST .* 200 -\n\w+: \{"label": "\w+", "probability": [\d.]+\}\n){3}',
 }
 
 
-@pytest.mark.parametrize("numbers", [("01",), ("02", "03", "04", "07"), ("05",), ("06",)], ids="-".join)
+@pytest.mark.parametrize(
+    "numbers",
+    [("01",), ("02", "03", "04", "07"), ("05",), ("06",), pytest.param(("08",), marks=pytest.mark.slow)],
+    ids="-".join,
+)
 def test_examples(numbers: tuple[str, ...], tmp_path: Path, warm: Warm) -> None:
     for number in numbers:
         ran = subprocess.run(

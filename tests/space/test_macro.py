@@ -1,16 +1,20 @@
 """Macro designs: counts as torch has them, layers of equally many ReLUs, files, the same answers where compiled."""
 
 import dataclasses
+from pathlib import Path
 
 import pytest
 import torch
+from typer.testing import CliRunner
 
 import sphynx
+from sphynx.cli.main import app
 from sphynx.errors import InputError
 from sphynx.network.build import build_network
 from sphynx.network.model import count_parameters
 from sphynx.network.observe import observe
 from sphynx.reduce.methods.cryptonas import random_networks
+from sphynx.report.naming import describe_network
 from sphynx.space.files import any_design_from_json
 from sphynx.space.macro import MacroDesign, MacroLayer
 from sphynx.space.tally import Shape
@@ -39,6 +43,13 @@ def test_the_compiled_network_answers_alike() -> None:
     compiled = sphynx.compile_network(settled(DESIGN), calibrate=noisy_data())
     assert compiled.judged is not None and compiled.judged.read_error is not None
     assert compiled.judged.read_error < 1e-4 and compiled.judged.error < 0.05
+
+
+def test_it_is_shown_and_named(tmp_path: Path) -> None:
+    DESIGN.save(tmp_path / "design.json")
+    shown = CliRunner().invoke(app, ["show", str(tmp_path / "design.json")], catch_exceptions=False)
+    assert "macro network, 5 layers, C=2" in shown.stdout
+    assert describe_network(DESIGN) == "macro network, 5 layers, C=2"
 
 
 def test_random_networks_use_their_budget() -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sphynx.api.data import as_data
+from sphynx.api.given_networks import Normalisation, open_given
 from sphynx.api.networks import known_data, load_network
 from sphynx.config import Keywords, read_settings
 from sphynx.data.images import Data
@@ -33,8 +34,10 @@ TRAINING = "training."
 def reduce_network(
     network: TrainedNetwork | nn.Module | str | Path, data: Data | str | Path | None, settings: ReductionSettings
 ) -> ReduceResult:
-    """Take a trained network (a run folder, a name, what `load_network` gave, a module of Sphynx) down to a budget
-    of ReLUs, by distillation from itself; the labels of `data` are not used. `load_network(out)` is the result.
+    """Take a trained network down to a budget of ReLUs, by distillation from itself; the labels of `data` are not used.
+    It is a run folder, a name, what `load_network` gave, a torch module, or an ONNX or .pt2 file, whose images were
+    normalised by `mean` and `std`. Of a file, `data` may be a folder of pictures without labels. `load_network(out)`
+    is the result.
 
     `method` "auto" tries "stream" and "channels" and keeps the better; docs/reduce.md describes all. `settings` are
     values of the reduction (`ReduceSettings`), and, as in {"training.epochs": 20}, of the training that follows, whose
@@ -50,7 +53,7 @@ def reduce_network(
     if isinstance(recipe, str) and recipe != AUTO:
         load_recipe(recipe, values)  # its faults are told before the data are read, which can take long
     with open_work(settings) as work:
-        trained, images = _open_inputs(network, data)
+        trained, images = _open_inputs(network, data, Normalisation(settings.mean, settings.std))
         name, training = ("", recipe) if isinstance(recipe, Recipe) else _recipe(recipe, values, images)
         work.voice.say(f"recipe {name}, epochs: {training.epochs}", stage="reduce")
         return reduce_trained(
@@ -68,11 +71,11 @@ def reduce_network(
 
 
 def _open_inputs(
-    network: TrainedNetwork | nn.Module | str | Path, data: Data | str | Path | None
+    network: TrainedNetwork | nn.Module | str | Path, data: Data | str | Path | None, normalisation: Normalisation
 ) -> tuple[TrainedNetwork, Data]:
     if isinstance(network, str | Path):
         if is_foreign(network):
-            raise _not_ours(str(network))
+            return open_given(Path(network), _named(data, str(network)), normalisation)
         network = load_network(network)
     if isinstance(network, TrainedNetwork):
         images = known_data(network, data)
@@ -83,21 +86,17 @@ def _open_inputs(
                 remedy="Give `data` that are not streamed.",
             )
         return network, images
+    data = _named(data, type(network).__name__)
     if not is_network(network):
-        raise _not_ours(type(network).__name__)
-    if data is None:
-        where = type(network).__name__
-        raise InputError("a torch module does not name its training data", where=where, remedy="Give `data`.")
+        return open_given(network, data, normalisation)
     images = as_data(data)
     return TrainedNetwork(network.design.name, network.eval(), images.mean, images.std), images
 
 
-def _not_ours(where: str) -> InputError:
-    return InputError(
-        "only networks that Sphynx builds can be reduced",
-        where=where,
-        remedy="Give a run folder or a model's name; train such a network first: sphynx train DESIGN.",
-    )
+def _named(data: Data | str | Path | None, where: str) -> Data | str | Path:
+    if data is None:
+        raise InputError("it does not name its training data", where=where, remedy="Give `data`.")
+    return data
 
 
 def _recipe(name: str, values: Mapping[str, Any], data: Data) -> tuple[str, Recipe]:

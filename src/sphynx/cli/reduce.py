@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 @with_record_flags
 def reduce(
-    network: Annotated[str, typer.Argument(help="A trained run folder, its model.safetensors, or a model's name.")],
+    network: Annotated[
+        str,
+        typer.Argument(help="A trained run folder, its model.safetensors, a model's name, or an .onnx or .pt2 file."),
+    ],
     settings: ReductionSettings,
     output: opt.Output,
     data: opt.KnownData = "",
@@ -38,6 +41,8 @@ def reduce(
       sphynx reduce runs/resnet18 --data cifar100 --relu-budget 50k --method channels -o runs/reduced
 
       sphynx reduce runs/resnet18 --relu-budget 25k --method snl --search-epochs 60 -o runs/snl
+
+      sphynx reduce mine.onnx --data pictures --mean 0.5 --std 0.25 --relu-budget 50k -o runs/reduced
 
       sphynx reduce runs/digits --relu-budget 300 -o runs/fewer --resume
     """

@@ -158,6 +158,8 @@ def show(
 
 
 def _title(design: AnyDesign) -> str:
+    from sphynx.space.graph import GraphDesign
+    from sphynx.space.macro import MacroDesign
     from sphynx.space.micro import MicroDesign
     from sphynx.space.reduced import ReducedDesign
     from sphynx.space.reference import ResNet18Design, Vgg11Design, WideResNetDesign
@@ -169,6 +171,10 @@ def _title(design: AnyDesign) -> str:
         return f"{_title(design.base)}, reduced"
     if isinstance(design, WideResNetDesign):
         return f"WRN-{design.depth}-{design.width}"
+    if isinstance(design, MacroDesign):
+        return f"macro network, {sum(map(len, design.stages))} layers, C={design.channels}"
+    if isinstance(design, GraphDesign):
+        return f"{design.name or 'network'} as a graph"
     if isinstance(design, ResNet18Design | Vgg11Design):
         return f"{type(design).__name__.removesuffix('Design')}, width {design.width}"
     cells = design.genotype.name or "unnamed"

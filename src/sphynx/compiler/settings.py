@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sphynx.compiler.precision import Precision
-from sphynx.config import setting
+from sphynx.config import parse_numbers, setting
 from sphynx.errors import InputError
 from sphynx.program.cost.deployment import Deployment
 from sphynx.program.inputs import LARGEST_NUMBER, MAX_INPUT_BITS
@@ -23,17 +23,6 @@ if TYPE_CHECKING:
 
 KNEES = range(1, 33)
 DEFAULT_KNEES = 8
-
-
-def parse_numbers(text: str) -> tuple[float, ...]:
-    """`0.5` or `0.49,0.48,0.45`."""
-    try:
-        return tuple(float(part) for part in text.split(","))
-    except ValueError:
-        raise InputError(
-            f"{text} is not one number per channel",
-            remedy="Give one number, or one per channel with commas between them: 0.5,0.5,0.5.",
-        ) from None
 
 
 def read_names(file: Path) -> tuple[str, ...]:

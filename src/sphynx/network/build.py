@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from sphynx.network.builder import SphynxNetwork
+from sphynx.network.graph import GraphNetwork
 from sphynx.network.macro import MacroNetwork
 from sphynx.network.micro import MicroNetwork
 from sphynx.network.reduced import ReducedNetwork
@@ -17,6 +18,7 @@ from sphynx.network.reference import ResNet18, Vgg11, WideResNet
 from sphynx.network.stream import StreamNetwork
 from sphynx.network.widen import narrowed, widened
 from sphynx.space.files import AnyDesign
+from sphynx.space.graph import GraphDesign
 from sphynx.space.macro import MacroDesign
 from sphynx.space.micro import MicroDesign
 from sphynx.space.reduced import ReducedDesign
@@ -24,7 +26,15 @@ from sphynx.space.reference import ResNet18Design, Vgg11Design, WideResNetDesign
 from sphynx.space.stream import StreamDesign
 
 AnyNetwork = (
-    SphynxNetwork | StreamNetwork | MacroNetwork | MicroNetwork | ResNet18 | Vgg11 | WideResNet | ReducedNetwork
+    SphynxNetwork
+    | StreamNetwork
+    | GraphNetwork
+    | MacroNetwork
+    | MicroNetwork
+    | ResNet18
+    | Vgg11
+    | WideResNet
+    | ReducedNetwork
 )
 
 
@@ -46,6 +56,8 @@ def build_network(design: AnyDesign, *, auxiliary: bool = False, drop_path: bool
         return Vgg11(design)
     if isinstance(design, WideResNetDesign):
         return WideResNet(design)
+    if isinstance(design, GraphDesign):
+        return GraphNetwork(design)
     if isinstance(design, MacroDesign):
         return MacroNetwork(design)
     if isinstance(design, MicroDesign):

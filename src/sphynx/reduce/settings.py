@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from sphynx.config import Fault, described, setting
+from sphynx.config import Fault, described, parse_numbers, setting
 from sphynx.record import Record
 from sphynx.run.settings import AUTO, WorkSettings
 from sphynx.train.recipe import Recipe
@@ -69,6 +69,18 @@ class ReductionSettings(WorkSettings):
 
     relu_budget: int | str = field(metadata=described("50k, 1.2M or 51200."))
     method: Method = setting("auto", "auto tries stream and channels, and keeps the better.")
+    mean: Sequence[float] | float | None = setting(
+        None,
+        "For a network of yours: subtracted from pixel/255; one number, or one per channel. [default: 0]",
+        written_as=str,
+        parse=parse_numbers,
+    )
+    std: Sequence[float] | float | None = setting(
+        None,
+        "For a network of yours: the divisor of the result; one number, or one per channel. [default: 1]",
+        written_as=str,
+        parse=parse_numbers,
+    )
     recipe: str | Recipe = setting(AUTO, "A recipe's name, or a TOML file; auto chooses by the data.")
     settings: Mapping[str, Any] = setting(
         {},

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from sphynx.space.design import Design
 from sphynx.space.files import AnyDesign
+from sphynx.space.graph import GraphDesign
+from sphynx.space.macro import MacroDesign
 from sphynx.space.micro import MicroDesign
 from sphynx.space.reduced import ReducedDesign
 from sphynx.space.stream import StreamDesign
@@ -23,6 +25,10 @@ def describe_network(design: AnyDesign) -> str:
         return f"stream {design}, {design.borders} borders"
     if isinstance(design, ReducedDesign):
         return f"{describe_network(design.base)}, reduced"
+    if isinstance(design, MacroDesign):
+        return f"macro network, {sum(map(len, design.stages))} layers, C={design.channels}"
+    if isinstance(design, GraphDesign):
+        return f"{design.name or 'network'} as a graph"
     if not isinstance(design, Design | MicroDesign):
         return f"{type(design).__name__.removesuffix('Design')}, width {design.width}"
     text = f"C={design.channels} D={design.depth} reduce {','.join(map(str, design.reduce_positions))}"

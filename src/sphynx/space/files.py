@@ -9,6 +9,7 @@ from typing import Any
 from sphynx.errors import InputError
 from sphynx.record import fingerprint
 from sphynx.space.design import Design
+from sphynx.space.graph import GraphDesign
 from sphynx.space.json_file import read_json
 from sphynx.space.macro import MacroDesign
 from sphynx.space.micro import MicroDesign
@@ -24,6 +25,7 @@ _KINDS: dict[str, type[AnyDesign]] = {
     for kind in (
         Design,
         StreamDesign,
+        GraphDesign,
         MacroDesign,
         MicroDesign,
         ResNet18Design,

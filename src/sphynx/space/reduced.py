@@ -20,6 +20,7 @@ from sphynx.errors import InputError, join_faults
 from sphynx.record import Record, converted
 from sphynx.space.described import Described
 from sphynx.space.design import Design
+from sphynx.space.graph import GraphDesign
 from sphynx.space.macro import MacroDesign
 from sphynx.space.micro import MicroDesign
 from sphynx.space.reference import ResNet18Design, Vgg11Design, WideResNetDesign
@@ -31,7 +32,9 @@ KINDS = (RELU, IDENTITY, REMOVED, SQUARE)
 COEFFICIENTS = 3  # of a channel's square
 MOST_VALUES = 1 << 26  # of a layer; a file that asks for more is not one of ours
 
-BaseDesign = Design | StreamDesign | MacroDesign | MicroDesign | ResNet18Design | Vgg11Design | WideResNetDesign
+BaseDesign = (
+    Design | StreamDesign | GraphDesign | MacroDesign | MicroDesign | ResNet18Design | Vgg11Design | WideResNetDesign
+)
 _REMEDY = "`sphynx reduce` writes such designs; use one unchanged."
 
 

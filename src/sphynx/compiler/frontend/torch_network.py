@@ -11,6 +11,7 @@ from torch import nn
 from sphynx.compiler.frontend.activation import walk_activation
 from sphynx.compiler.frontend.cells import average_windows
 from sphynx.compiler.frontend.designed import walk_design
+from sphynx.compiler.frontend.graph import walk_graph
 from sphynx.compiler.frontend.torch_layers import TorchNumbers, array_of, fixed_norm, kernel_of
 from sphynx.compiler.fusion.affine import Node, Window
 from sphynx.compiler.fusion.fuse import Fused, Fuser
@@ -19,6 +20,7 @@ from sphynx.compiler.fusion.window_sums import adaptive_spans, sliding_spans
 from sphynx.errors import InputError
 from sphynx.network.build import AnyNetwork, is_network
 from sphynx.network.builder import SphynxNetwork
+from sphynx.network.graph import GraphNetwork
 from sphynx.network.macro import MacroNetwork
 from sphynx.network.micro import MicroNetwork
 from sphynx.network.reduced import ReducedActivation, ReducedNetwork
@@ -47,6 +49,8 @@ def trace(
     numbers = TorchNumbers(network, reduced)
     if isinstance(network, SphynxNetwork | StreamNetwork):
         return fuser.finish(walk_design(fuser, network.design, numbers), LOGITS)
+    if isinstance(network, GraphNetwork):
+        return fuser.finish(walk_graph(fuser, numbers, network), LOGITS)
     walker, x = _Walker(fuser, numbers), fuser.input
     if isinstance(network, ResNet18):
         x = walker.sequence(network.stem, x, "stem")

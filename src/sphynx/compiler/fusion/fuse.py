@@ -232,7 +232,7 @@ class Fuser:
         product = self.activate(Gate(name, self.named(source, name), self.named(by, name)))
         return self.truncated(product, f"{name}.truncated")
 
-    def activate(self, step: Relu | Square | Truncate | Gate | Curve) -> Node:
+    def activate(self, step: Relu | Square | Truncate | Gate | Curve | Pool) -> Node:
         self._add(step)
         return self.tensor(step.name)
 
