@@ -9,11 +9,23 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from typing import NamedTuple
 
 from sphynx.bench.clear import ClearTime, InTheClear, median_time
 from sphynx.bench.private_models import Model, question
-from sphynx.bench.private_parties import Job, Measured, OpenChannel, Phase, joined, plain_channel, run_parties
+from sphynx.bench.private_parties import (
+    Job,
+    Measured,
+    OpenChannel,
+    Phase,
+    Place,
+    joined,
+    on_this_machine,
+    plain_channel,
+    run_parties,
+)
 from sphynx.bench.results import BenchRow, Layer, PerParty, Span
 from sphynx.program.backends import Backend
 from sphynx.program.cost.estimate import REFERENCE, faster_extensions
@@ -23,6 +35,15 @@ from sphynx.program.extensions import ExtensionChoice, Extensions
 from sphynx.program.files import load_program
 from sphynx.program.security import MODES, Security
 from sphynx.protocol.channel import Section
+
+# What lies between the parties for a link: the delays that are left to emulate, and where the parties are.
+Network = Callable[[Link | None], AbstractContextManager[tuple[Link | None, Place]]]
+
+
+@contextmanager
+def emulated(link: Link | None) -> Iterator[tuple[Link | None, Place]]:
+    """Both on this machine, with the link's delays in their channel."""
+    yield link, on_this_machine
 
 
 class Timed(NamedTuple):
@@ -48,6 +69,7 @@ def measure_private(
     weight_memory_bytes: int | None = None,
     securities: Sequence[Security] = ("semi-honest",),
     ot: ExtensionChoice = "auto",
+    network: Network = emulated,
 ) -> tuple[BenchRow, ...]:
     """A row for each model, mode (a backend and a security that it offers) and link. `transport` names the channel;
     `progress` is told what comes next. `ot` is how OTs are extended; auto: as
@@ -65,8 +87,10 @@ def measure_private(
             plaintext = clear[model.folder].time(batch) if model.folder in clear else None
             link = links[link_name]
             made = _extensions(model, backend, link or LINKS["loopback"], ot)
-            job = Job(model.folder, backend, batch, repeats, link, open_channel, weight_memory_bytes, security, made)
-            found.append(Timed(made, plaintext, *run_parties(job, *questions[model.folder])))
+            job = Job(model.folder, backend, batch, repeats, None, open_channel, weight_memory_bytes, security, made)
+            with network(link) as (delays, place):
+                measured = run_parties(replace(job, link=delays, place=place), *questions[model.folder])
+            found.append(Timed(made, plaintext, *measured))
     return tuple(_row(*kind, transport, batch, found) for kind, found in zip(kinds, timed, strict=True))
 
 

@@ -38,12 +38,17 @@ from sphynx.system import peak_memory_bytes
 OpenChannel = Callable[[socket.socket, Role, Link | None], Channel]
 Result = TypeVar("Result")
 Party = Callable[[Connection], Result]
+Place = Callable[[Role], str]  # called in a party's process before it does anything; gives the server's address
 CONNECT_SECONDS = 600.0  # the server prepares its weights before it listens
 
 
 def plain_channel(sock: socket.socket, role: Role, link: Link | None) -> Channel:  # noqa: ARG001 - one of OpenChannel
     """Without encryption: the protocol's own cost."""
     return Channel(SocketStream(sock, timeout_s=CONNECT_SECONDS, link=link))
+
+
+def on_this_machine(role: Role) -> str:  # noqa: ARG001 - one of Place
+    return "127.0.0.1"
 
 
 @dataclass(frozen=True)
@@ -59,6 +64,7 @@ class Job:
     weight_memory_bytes: int | None = None
     security: Security = "semi-honest"
     made: Extensions = SOFTSPOKEN
+    place: Place = on_this_machine
 
     @property
     def bundle_ids(self) -> list[bytes]:
@@ -129,20 +135,23 @@ def run_pair(serve: Party[Result], ask: Party[Result], *, where: str, remedy: st
     return served, asked
 
 
-def accept_client(told: Connection, open_channel: OpenChannel, link: Link | None) -> Channel:
+def accept_client(told: Connection, open_channel: OpenChannel, link: Link | None, host: str = "127.0.0.1") -> Channel:
     """The server's end, once the other process has been told the port and has connected."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
+    with socket.create_server((host, 0)) as listener:
         told.send(("done", listener.getsockname()[1]))
         listener.settimeout(CONNECT_SECONDS)
         return open_channel(listener.accept()[0], "server", link)
 
 
-def connect_to_server(told: Connection, open_channel: OpenChannel, link: Link | None) -> Channel:
+def connect_to_server(
+    told: Connection, open_channel: OpenChannel, link: Link | None, host: str = "127.0.0.1"
+) -> Channel:
     """The client's end."""
-    return open_channel(socket.create_connection(("127.0.0.1", told.recv())), "client", link)
+    return open_channel(socket.create_connection((host, told.recv())), "client", link)
 
 
 def _serve(told: Connection, job: Job) -> Measured:
+    host = job.place("server")
     program = load_program(job.folder)
     started = time.monotonic()
     weights = load_weights(job.folder, program)
@@ -150,7 +159,7 @@ def _serve(told: Connection, job: Job) -> Measured:
     model = ServerModel(program, weights, memory_bytes=job.weight_memory_bytes, check=check)
     details = {"model_s": time.monotonic() - started, "prepared_bytes": model.prepared_bytes}
     details["he_bytes"] = _he_bytes(model.maps_for(job.batch).plan, job.batch)
-    channel = accept_client(told, job.open_channel, job.link)
+    channel = accept_client(told, job.open_channel, job.link, host)
     party = InferenceServer(model, channel)
     _tell_check(channel, check)
     measured = Measured(details=details)
@@ -167,8 +176,9 @@ def _serve(told: Connection, job: Job) -> Measured:
 
 
 def _ask(told: Connection, job: Job, pixels: NDArray[np.uint8], expected: NDArray[np.int64]) -> Measured:
+    host = job.place("client")
     program = load_program(job.folder)
-    channel = connect_to_server(told, job.open_channel, job.link)
+    channel = connect_to_server(told, job.open_channel, job.link, host)
     party = InferenceClient(program, channel, check=_receive_check(channel))
     measured, equal = Measured(), True
     for run, bundle_id in enumerate(job.bundle_ids):

@@ -16,6 +16,7 @@ from sphynx.space.choices import ConvStack
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from sphynx.bench.private import Network
     from sphynx.bench.private_models import Model
     from sphynx.bench.results import BenchRun, Machine, Source, ThroughputRun
     from sphynx.program.backends import Backend
@@ -126,7 +127,9 @@ def measure(
     weight_memory_bytes: int | None = None,
     security: str = "semi-honest",
     ot: str = "auto",
+    network: Network | None = None,
 ) -> BenchRun:
+    """`network`: what lies between the parties; emulated links on this machine unless it is given."""
     from sphynx.program.extensions import check_extension
 
     backends, links = parse_backends(backend, "--backend"), links_for(link)
@@ -134,7 +137,7 @@ def measure(
     extension = check_extension(ot, where="--ot")
     made = describe_run()
     models = models_for(programs, untrained, conv_stack, folder, voice)
-    from sphynx.bench.private import measure_private
+    from sphynx.bench.private import emulated, measure_private
     from sphynx.bench.private_parties import plain_channel
     from sphynx.bench.results import BenchRun
     from sphynx.service.local import make_local_keys
@@ -148,11 +151,12 @@ def measure(
         batch=batch,
         passes=passes,
         open_channel=open_channel,
-        transport="plain" if plain else "TLS 1.3",
+        transport=("plain" if plain else "TLS 1.3") + (", namespaces" if network else ""),
         progress=voice.say,
         weight_memory_bytes=weight_memory_bytes,
         securities=securities,
         ot=extension,
+        network=network or emulated,
     )
     return BenchRun(*made, rows)
 

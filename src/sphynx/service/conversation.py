@@ -20,7 +20,7 @@ from functools import partial
 
 from sphynx.errors import BundleRefusedError, RefusedError, ShareUsedUpError
 from sphynx.program.extensions import ExtensionChoice, allows
-from sphynx.program.files import HASH, SHOWN_DIGITS
+from sphynx.program.files import HASH, SHOWN_DIGITS, short_hash
 from sphynx.program.security import MODES, Security
 from sphynx.protocol.channel import Channel
 from sphynx.protocol.inference import InferenceServer
@@ -247,8 +247,8 @@ class Conversation:
                 service.store.discard(*ids)
                 raise
             session.send(self.channel, Stored(tuple(bundle_id.hex() for bundle_id in ids)))
-            service.metrics.add("bundles_prepared_total", len(ids), backend=backend)
-            service.metrics.observe("offline_seconds", took_s, backend=backend)
+            self._count("bundles_prepared_total", len(ids), backend=backend)
+            self._observe("offline_seconds", took_s, backend=backend)
             seconds = round(each_s, 4)
             self._log("prepared", *ids, backend=backend, batch=batch, seconds=seconds, ahead=request.ahead)
 
@@ -274,7 +274,7 @@ class Conversation:
             try:
                 taken.enter_context(places.taken_by(self.peer.identity, self._service.admission.limits.queue_s))
             finally:
-                self._service.metrics.observe("waiting_seconds", time.monotonic() - start_s, phase=phase)
+                self._observe("waiting_seconds", time.monotonic() - start_s, phase=phase)
             yield
 
     def _prepare_bundles(self, entries: list[Entry], request: Prepare) -> tuple[list[Written], float]:
@@ -339,13 +339,13 @@ class Conversation:
                 self._party.infer(bundle)
             except BaseException as error:
                 self._standing.note(error)
-                service.metrics.add("inferences_total", backend=bundle.backend, result="failed")
+                self._count("inferences_total", backend=bundle.backend, result="failed")
                 raise
             finally:
                 service.store.delete_spent()
             took_s = time.monotonic() - start_s
-        service.metrics.add("inferences_total", backend=bundle.backend, result="done")
-        service.metrics.observe("online_seconds", took_s, backend=bundle.backend)
+        self._count("inferences_total", backend=bundle.backend, result="done")
+        self._observe("online_seconds", took_s, backend=bundle.backend)
         self._log("inferred", bundle_id, backend=bundle.backend, batch=bundle.batch, seconds=round(took_s, 4))
 
     def _agree(self, request: Agree) -> None:
@@ -362,13 +362,19 @@ class Conversation:
     def _ready(self) -> list[Entry]:
         return self._service.store.ready(owner=self.peer.identity, program=self._program.content_hash)
 
+    def _count(self, name: str, value: float = 1, **labels: str) -> None:
+        self._service.metrics.add(name, value, program=short_hash(self._program.content_hash), **labels)
+
+    def _observe(self, name: str, value: float, **labels: str) -> None:
+        self._service.metrics.observe(name, value, program=short_hash(self._program.content_hash), **labels)
+
     def _log(self, event: str, *bundle_ids: bytes, backend: str, batch: int, seconds: float, **more: bool) -> None:
         """Log a line for each bundle of a group, with its part of the bytes."""
         traffic = self.channel.take_record()
         for phase in sorted({section.phase for section in traffic.traffic}):
             part = traffic.total(phase)
-            self._service.metrics.add("sent_bytes_total", part.sent_bytes, phase=phase or "control")
-            self._service.metrics.add("received_bytes_total", part.received_bytes, phase=phase or "control")
+            self._count("sent_bytes_total", part.sent_bytes, phase=phase or "control")
+            self._count("received_bytes_total", part.received_bytes, phase=phase or "control")
         total = traffic.total()
         for bundle_id in bundle_ids:
             self._service.events.write(

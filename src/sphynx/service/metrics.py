@@ -15,7 +15,7 @@ PREFIX = "sphynx_"
 # Every metric there is: its kind and its help text.
 METRICS = {
     "build_info": ("info", "Versions of the software, of messages on the wire, and of the service."),
-    "program_info": ("info", "The program that is served, by the first digits of its hash."),
+    "program_info": ("info", "A program that is served: its name, and the first digits of its hash, as in others."),
     "connections_total": ("counter", "Connections by how they ended."),
     "handshake_failures_total": ("counter", "Connections that were not admitted."),
     "refusals_total": (
@@ -23,13 +23,13 @@ METRICS = {
         "Requests that were refused, by reason; quota: the client reached one of its limits.",
     ),
     "strikes_total": ("counter", "Checks that clients failed."),
-    "bundles_prepared_total": ("counter", "Bundles prepared, by backend."),
-    "inferences_total": ("counter", "Inferences, by backend and result."),
-    "offline_seconds": ("histogram", "Time of a preparation, which may be of a group of bundles, by backend."),
-    "online_seconds": ("histogram", "Time of an inference, from its bundle to its last message, by backend."),
-    "waiting_seconds": ("histogram", "Time that requests waited for a worker, by phase."),
-    "sent_bytes_total": ("counter", "Bytes sent, by phase."),
-    "received_bytes_total": ("counter", "Bytes received, by phase."),
+    "bundles_prepared_total": ("counter", "Bundles prepared, by program and backend."),
+    "inferences_total": ("counter", "Inferences, by program, backend and result."),
+    "offline_seconds": ("histogram", "Time to prepare a bundle or a group of them, by program and backend."),
+    "online_seconds": ("histogram", "Time of an inference, bundle to last message, by program and backend."),
+    "waiting_seconds": ("histogram", "Time that requests waited for a worker, by program and phase."),
+    "sent_bytes_total": ("counter", "Bytes sent, by program and phase."),
+    "received_bytes_total": ("counter", "Bytes received, by program and phase."),
     "open_connections": ("gauge", "Clients connected now."),
     "offline_running": ("gauge", "Preparations running now."),
     "online_running": ("gauge", "Inferences running now."),
@@ -91,8 +91,11 @@ class Metrics:
             self._add(f"{name}_count", 1, labels)
 
     def value(self, name: str, /, **labels: str) -> float:
+        """Add up all samples of this name that have these labels, whichever others they have."""
         with self._lock:
-            return self._values.get((name, tuple(sorted(labels.items()))), 0)
+            return sum(
+                value for (sample, own), value in self._values.items() if sample == name and labels.items() <= set(own)
+            )
 
     def render(self, gauges: Mapping[str, float]) -> str:
         with self._lock:
