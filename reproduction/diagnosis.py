@@ -1,58 +1,77 @@
 """A network for chest X-rays, chosen on patients that are held out, then judged on the test images beside ResNet18.
 
-    teachers     five ResNet18, from all of which the networks below learn; they know nothing of the held-out patients
-    candidates   stream networks within a budget, two seeds each; the highest mean MCC on the held-out patients wins
-    final        five seeds of the winner
-    judge        both on the test images: means and spreads, and their difference by a bootstrap over patients
+    teachers     five ResNet18, which know nothing of the 15 % of the patients that are held out
+    candidates   stream networks within a budget, by SGD and by Muon, two seeds each, from kept views of all teachers;
+                 the highest mean MCC on the held-out patients wins, however small its lead
+    final        five ResNet18 beside which 5 % of the patients are held out, enough to fit a temperature, and from
+                 kept views of them five seeds of the winner
+    judge        both fives on the test images: means and spreads, and their difference by a bootstrap over patients;
+                 not inferior where the lower end of the middle 95 % is above -1 point
 
-    python -m reproduction.diagnosis candidates xrays-128 -o runs/diagnosis --minutes 9 --jobs 3
+    python -m reproduction.diagnosis teachers candidates final judge xrays-128 -o runs/diagnosis --jobs 5
 
-Each stage goes on where it was stopped. `--jobs` trainings at a time share the device, each in a process of its own
-(on a GPU: under MPS). `docs/diagnosis.md` is the tutorial.
+Each call goes on where the one before was stopped, as far as `--minutes` allow. `--jobs` trainings at a time share the
+device, each in a process of its own (on a GPU: under MPS). `docs/diagnosis.md` is the tutorial.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import multiprocessing
 import statistics
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
-from multiprocessing.connection import wait
-from multiprocessing.context import ForkProcess
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 import sphynx
+from reproduction.tasks import Task, run_tasks
 from sphynx.data.images import Data
+from sphynx.run.settings import AUTO
+from sphynx.run.work import pick_device
 from sphynx.space.design import stem_for
 from sphynx.space.reference import ResNet18Design
 from sphynx.space.stream import StreamDesign, stages_from_text
 from sphynx.space.stream_planner import plan_stream
 from sphynx.space.tally import Shape
 from sphynx.train.evaluate import Answers
+from sphynx.train.job import Job
+from sphynx.train.loop import HELD_OUT_SEED, open_views
+from sphynx.train.processes import Processes
+from sphynx.train.recipe import load_recipe
 from sphynx.train.results import RESULT, TrainResult, TrainSummary
+from sphynx.train.views import VIEWS
+from sphynx.zoo.pretrained import add_teacher
 
-HELD_OUT = 0.15
+STAGES = ("teachers", "candidates", "final", "judge")
+TEACHER_RECIPE, STUDENT_RECIPE = "scans-teacher", "scans"
 CANDIDATE_SEEDS, FINAL_SEEDS = 2, 5
 BUDGET = 11_264
 MARGIN = 0.01  # of accuracy, that the winner may lack to be called not inferior
 RESAMPLES = 10_000
-TEACHER = "teacher"
-TEACHER_RECIPE, STUDENT_RECIPE = "scans-teacher", "scans"
-# Beside the plan's own: more ReLUs on the larger maps, and none on the largest.
-OTHERS = ("9x9/4 32:48:6 16:96:10 8:128:24 4:192:32x2", "9x9/4 32:48: 16:96:20 8:128:48 4:192:96x2")
-# The plan's own, taught as `frontier` does: by the teachers far more than by labels, on strongly mixed images. At the
-# recipe's own rate the loss, eight times larger, diverges in the third epoch.
-STRONGLY_TAUGHT = {"mixup": 1.0, "cutmix": 0.5, "distillation_weight": 6.25, "learning_rate": 0.03, "grad_clip": 5.0}
+# More epochs than the recipe has, since with kept views no step runs the teachers.
+TAUGHT = {"epochs": 240, "view_epochs": 60}
+MUON = {"optimizer": "muon", "kernel_learning_rate": 0.02}
+# Beside the plan's own: no ReLUs on the largest map, more of them on the smallest.
+OTHER = "9x9/4 32:48: 16:96:20 8:128:48 4:192:96x2"
+
+
+@dataclass(frozen=True)
+class Round:
+    """Teachers, and what learns from them."""
+
+    teacher: str
+    views: str
+    held_out: float
+
+
+CHOICE, FINAL = Round("teacher", "views", 0.15), Round("teacher-final", "views-final", 0.05)
+WINNER = "final"
 
 
 @dataclass(frozen=True)
@@ -62,155 +81,149 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class Work:
+class Plan:
     data: Data
     out: Path
-    ends: float  # in seconds of `time.monotonic`: no training begins later
-    jobs: int
-    changed: Mapping[str, Any]  # values of the recipes, for a smoke test
+    changed: Mapping[str, Any]  # settings, taught, width and budget, for a smoke test
+
+    @cached_property
+    def tasks(self) -> dict[str, Task]:
+        """In the order in which they are started."""
+        found = self._taught(CHOICE)
+        for name, candidate in self.candidates.items():
+            for seed in range(CANDIDATE_SEEDS):
+                found[f"{name}-seed-{seed}"] = self._student(CHOICE, name, candidate, seed, CHOICE.views)
+        needs = tuple(name for name in found if name.startswith("candidate-"))
+        found["choice"] = Task(self.choose, self.choice_file, needs, quick=True)
+        found |= self._taught(FINAL)
+        for seed in range(FINAL_SEEDS):
+            found[f"{WINNER}-seed-{seed}"] = self._student(FINAL, WINNER, None, seed, FINAL.views, "choice")
+        needs = tuple(name for name in found if name.startswith((WINNER, FINAL.teacher)))
+        found["judgement"] = Task(self.judge, self.out / "judgement.json", needs)
+        return found
+
+    def names(self, stages: Sequence[str]) -> list[str]:
+        """Which tasks belong to the stages."""
+        names = list(self.tasks)
+        views, choice = names.index(CHOICE.views), names.index("choice") + 1
+        parts = dict(zip(STAGES, (names[:views], names[views:choice], names[choice:-1], names[-1:]), strict=True))
+        return [name for stage in stages for name in parts[stage]]
+
+    def _taught(self, of: Round) -> dict[str, Task]:
+        found = {f"{of.teacher}-seed-{seed}": self._resnet(of, seed) for seed in range(FINAL_SEEDS)}
+        file = self.out / of.views / VIEWS
+        return {**found, of.views: Task(partial(self.make_views, of, file), file, tuple(found))}
+
+    def _resnet(self, of: Round, seed: int) -> Task:
+        width, stem = int(self.changed.get("width", 64)), stem_for("auto", self.shape.height)
+        design, out = ResNet18Design(width, self.shape, self.data.classes, stem), self.out / of.teacher / f"seed-{seed}"
+
+        def train() -> None:
+            settings = self.values(of)
+            sphynx.train_network(
+                design, self.data, out=out, recipe=TEACHER_RECIPE, settings=settings, seed=seed, resume=True
+            )
+
+        return Task(train, out / RESULT)
+
+    def _student(self, of: Round, name: str, candidate: Candidate | None, seed: int, *needs: str) -> Task:
+        """Without a candidate: the winner, once it is known."""
+        out = self.out / name / f"seed-{seed}"
+
+        def train() -> None:
+            taken = candidate or self.candidates[json.loads(self.choice_file.read_text())["winner"]]
+            sphynx.train_network(
+                taken.design,
+                self.data,
+                out=out,
+                recipe=STUDENT_RECIPE,
+                settings=self.values(of, {**self.taught, **taken.settings}),
+                teacher=self.teachers(of),
+                views=self.out / of.views / VIEWS,
+                seed=seed,
+                resume=True,
+            )
+
+        return Task(train, out / RESULT, needs)
+
+    def make_views(self, of: Round, file: Path) -> None:
+        recipe = load_recipe(STUDENT_RECIPE, self.values(of, self.taught))
+        design = next(iter(self.candidates.values())).design
+        job = Job(design, self.data, recipe, file.parent, views=file, processes=Processes(pick_device(AUTO)))
+        images, _ = self.data.train.split(recipe.held_out, HELD_OUT_SEED)
+        open_views(add_teacher(job, self.teachers(of)), images)
+
+    def teachers(self, of: Round) -> list[Path]:
+        return [self.out / of.teacher / f"seed-{seed}" for seed in range(FINAL_SEEDS)]
+
+    def values(self, of: Round, settings: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        return {"held_out": of.held_out, "calibrate": True, **(settings or {}), **self.changed.get("settings", {})}
+
+    @property
+    def taught(self) -> dict[str, Any]:
+        return {**TAUGHT, **self.changed.get("taught", {})}
 
     @property
     def shape(self) -> Shape:
         return Shape(*self.data.image)
 
-    def resnet(self) -> ResNet18Design:
-        width, stem = int(self.changed.get("width", 64)), stem_for("auto", self.shape.height)
-        return ResNet18Design(width, self.shape, self.data.classes, stem)
+    @property
+    def choice_file(self) -> Path:
+        return self.out / "choice.json"
 
-    def train_teachers(self) -> bool:
-        return self._train_all([partial(self._train, self.resnet(), TEACHER, seed) for seed in range(FINAL_SEEDS)])
+    @cached_property
+    def candidates(self) -> dict[str, Candidate]:
+        """The planner's own, and another where its maps fit the image; each by SGD and by Muon."""
+        budget = int(self.changed.get("budget", BUDGET))
+        designs = [plan_stream(budget, 0.05, self.shape, self.data.classes).design]
+        if self.shape.height == 128:
+            stages, stem = stages_from_text(OTHER, self.shape)
+            designs.append(StreamDesign(stages, self.shape, self.data.classes, stem.stride, stem_kernel=stem.kernel))
+        offered = [Candidate(design, settings) for settings in ({}, MUON) for design in designs]
+        return {f"candidate-{number}": one for number, one in enumerate(offered)}
 
-    def train_students(self, candidates: Mapping[str, Candidate], seeds: int) -> bool:
-        teachers = [self.folder(TEACHER, seed) for seed in range(FINAL_SEEDS)]
-        trainings = [
-            partial(self._train, one.design, name, seed, settings=one.settings, teachers=teachers)
-            for seed in range(seeds)
-            for name, one in candidates.items()
-        ]
-        return self._train_all(trainings)
+    def choose(self) -> None:
+        """One that has not all its seeds does not count."""
+        mean = {}
+        for name in self.candidates:
+            files = [self.out / name / f"seed-{seed}" / RESULT for seed in range(CANDIDATE_SEEDS)]
+            if all(file.is_file() for file in files):
+                mean[name] = statistics.fmean(read(file).held_out_mcc or 0.0 for file in files)
+        if mean:
+            winner = max(mean, key=lambda name: mean[name])
+            taken = self.candidates[winner]
+            chosen = {"winner": winner, "held_out_mcc": mean, "settings": dict(taken.settings)}
+            write(self.choice_file, {**chosen, "design": taken.design.to_json()})
 
-    def _train_all(self, trainings: Sequence[partial[bool]]) -> bool:
-        """Return whether all runs are finished, now or before; the time may be over."""
-        if self.jobs == 1:
-            return all(training() for training in trainings)
-        # Forked: torch and the data are there already, and CUDA has not been touched.
-        fork, waiting, running, codes = multiprocessing.get_context("fork"), list(trainings), list[ForkProcess](), []
-        while waiting or running:
-            while waiting and len(running) < self.jobs:
-                running.append(fork.Process(target=_exit_with, args=(waiting.pop(0),)))
-                running[-1].start()
-            wait([process.sentinel for process in running])
-            for process in [one for one in running if not one.is_alive()]:
-                running.remove(process)
-                codes.append(process.exitcode)
-        return not any(codes)
+    def judge(self) -> None:
+        right = {kind: rights(self.runs(kind), self.data) for kind in (WINNER, FINAL.teacher)}
+        groups = self.data.test.groups
+        of_image = np.arange(len(self.data.test)) if groups is None else groups.numpy()
+        difference = right[WINNER].mean(0) - right[FINAL.teacher].mean(0)
+        low, high = bootstrap(difference, of_image)
+        report: dict[str, Any] = {
+            "difference": float(difference.mean()),
+            "low": low,
+            "high": high,
+            "not_inferior": low > -MARGIN,
+        }
+        for kind in right:
+            results = [read(run / RESULT) for run in self.runs(kind)]
+            # The result of all seeds, in the folder above theirs: a model's card names them.
+            write(self.out / kind / RESULT, TrainSummary(tuple(results)).to_json())
+            report[kind] = spread(results)
+        write(self.out / "judgement.json", report)
 
-    def _train(
-        self,
-        design: ResNet18Design | StreamDesign,
-        name: str,
-        seed: int,
-        *,
-        settings: Mapping[str, Any] | None = None,
-        teachers: Sequence[Path] | None = None,
-    ) -> bool:
-        out = self.folder(name, seed)
-        if not (out / RESULT).is_file():
-            if time.monotonic() > self.ends:
-                print(f"left for the next call: {out}")
-                return False
-            values = {"held_out": HELD_OUT, "calibrate": True, **(settings or {}), **self.changed.get("settings", {})}
-            recipe = STUDENT_RECIPE if teachers else TEACHER_RECIPE
-            started = time.monotonic()
-            sphynx.train_network(
-                design, self.data, out=out, recipe=recipe, settings=values, teacher=teachers, seed=seed, resume=True
-            )
-            print(f"{out}: {time.monotonic() - started:.0f} s", flush=True)
-        return True
-
-    def folder(self, name: str, seed: int) -> Path:
-        return self.out / name / f"seed-{seed}"
-
-    def results(self, name: str, seeds: int) -> list[TrainResult]:
-        files = (self.folder(name, seed) / RESULT for seed in range(seeds))
-        return [TrainResult.from_json(json.loads(file.read_text()), where=str(file)) for file in files]
+    def runs(self, name: str) -> list[Path]:
+        return [self.out / name / f"seed-{seed}" for seed in range(FINAL_SEEDS)]
 
 
-def _exit_with(training: partial[bool]) -> None:
-    torch.set_num_threads(1)  # the threads of OpenMP did not come along, and are waited for where there should be some
-    sys.exit(0 if training() else 1)
-
-
-def teachers(work: Work) -> bool:
-    return work.train_teachers() and _summarise(work, TEACHER)
-
-
-def candidates(work: Work) -> bool:
-    offered = candidate_networks(work)
-    if not work.train_students(offered, CANDIDATE_SEEDS):
-        return False
-    mean = {
-        name: statistics.fmean(one.held_out_mcc or 0.0 for one in work.results(name, CANDIDATE_SEEDS))
-        for name in offered
-    }
-    winner = max(mean, key=lambda name: mean[name])
-    chosen = {"winner": winner, "held_out_mcc": mean, "design": offered[winner].design.to_json()}
-    (work.out / "choice.json").write_text(json.dumps(chosen, indent=2) + "\n")
-    print(json.dumps(mean, indent=2), f"\nchosen: {winner}, {offered[winner].design}")
-    return True
-
-
-def candidate_networks(work: Work) -> dict[str, Candidate]:
-    """The planner's own, others of the same image where their maps fit it, and the planner's own taught otherwise."""
-    budget = int(work.changed.get("budget", BUDGET))
-    planned = plan_stream(budget, 0.05, work.shape, work.data.classes).design
-    designs = [planned]
-    for text in OTHERS if work.shape.height == 128 else ():
-        stages, stem = stages_from_text(text, work.shape)
-        designs.append(StreamDesign(stages, work.shape, work.data.classes, stem.stride, stem_kernel=stem.kernel))
-    found = {f"candidate-{number}": Candidate(design) for number, design in enumerate(designs)}
-    return {**found, f"candidate-{len(designs)}": Candidate(planned, STRONGLY_TAUGHT)}
-
-
-def final(work: Work) -> bool:
-    """The first seeds are those of the candidates: trained alike, they are not trained again."""
-    name = json.loads((work.out / "choice.json").read_text())["winner"]
-    winner = {name: candidate_networks(work)[name]}
-    return work.train_students(winner, FINAL_SEEDS) and _summarise(work, name)
-
-
-def _summarise(work: Work, name: str) -> bool:
-    """Write the result of all seeds: a model's card names them."""
-    summary = TrainSummary(tuple(work.results(name, FINAL_SEEDS)))
-    (work.out / name / RESULT).write_text(json.dumps(summary.to_json(), indent=2) + "\n")
-    return True
-
-
-def judge(work: Work) -> bool:
-    name = json.loads((work.out / "choice.json").read_text())["winner"]
-    right = {kind: rights(work, kind) for kind in (name, TEACHER)}
-    groups = work.data.test.groups
-    of_image = np.arange(len(work.data.test)) if groups is None else groups.numpy()
-    difference = right[name].mean(0) - right[TEACHER].mean(0)
-    low, high = bootstrap(difference, of_image)
-    report = {
-        "difference": float(difference.mean()),
-        "low": low,
-        "high": high,
-        "not_inferior": low > -MARGIN,
-        **{kind: _spread(work.results(kind, FINAL_SEEDS)) for kind in right},
-    }
-    (work.out / "judgement.json").write_text(json.dumps(report, indent=2) + "\n")
-    print(json.dumps(report, indent=2))
-    return True
-
-
-def rights(work: Work, name: str) -> NDArray[np.float64]:
+def rights(runs: Sequence[Path], data: Data) -> NDArray[np.float64]:
     """[seed, image]: 1 where the answer is right."""
     rows = []
-    for seed in range(FINAL_SEEDS):
+    for run in runs:
         answers = Answers()
-        sphynx.evaluate_network(work.folder(name, seed), work.data, seen=answers.add)
+        sphynx.evaluate_network(run, data, seen=answers.add)
         logits, labels = answers.arrays
         rows.append((logits.argmax(1) == labels).astype(np.float64))
     return np.stack(rows)
@@ -225,7 +238,7 @@ def bootstrap(difference: NDArray[np.float64], groups: NDArray[np.int64]) -> tup
     return low, high
 
 
-def _spread(results: Sequence[TrainResult]) -> dict[str, Any]:
+def spread(results: Sequence[TrainResult]) -> dict[str, Any]:
     return {
         key: {"mean": statistics.fmean(values), "std": statistics.stdev(values), "of_seeds": values}
         for key in ("accuracy", "balanced_accuracy", "mcc")
@@ -233,27 +246,36 @@ def _spread(results: Sequence[TrainResult]) -> dict[str, Any]:
     }
 
 
-STAGES = {"teachers": teachers, "candidates": candidates, "final": final, "judge": judge}
+def read(file: Path) -> TrainResult:
+    return TrainResult.from_json(json.loads(file.read_text()), where=str(file))
+
+
+def write(file: Path, content: Mapping[str, Any]) -> None:
+    file.write_text(json.dumps(content, indent=2) + "\n")
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Return 3 where the time was over before the stage was done."""
+    """Return 3 where the time was over, or a training failed, before the stages were done."""
     parser = argparse.ArgumentParser(prog="python -m reproduction.diagnosis", description=__doc__.splitlines()[0])
-    parser.add_argument("stage", choices=STAGES)
+    parser.add_argument("stages", choices=STAGES, nargs="+")
     parser.add_argument("data", help="packed X-rays, or a folder with `--groups`")
     parser.add_argument("-o", "--out", type=Path, required=True)
-    parser.add_argument("--minutes", type=float, default=60.0, help="no training begins after this many")
+    parser.add_argument("--minutes", type=float, default=600.0, help="of this call; what runs then is saved")
     parser.add_argument("--jobs", type=int, default=1, help="trainings at a time")
     parser.add_argument("--groups", help="the rule that tells patients, for a folder")
     parser.add_argument("--image-size", type=int)
-    parser.add_argument(
-        "--changed", type=json.loads, default={}, help="settings, width and budget, to try it out small"
-    )
+    parser.add_argument("--changed", type=json.loads, default={}, help="settings, width and budget, to try it out")
     options = parser.parse_args(words)
+    began = time.monotonic()
     data = sphynx.open_data(options.data, image_size=options.image_size, groups=options.groups)
     options.out.mkdir(parents=True, exist_ok=True)
-    work = Work(data, options.out, time.monotonic() + 60 * options.minutes, options.jobs, options.changed)
-    return 0 if STAGES[options.stage](work) else 3
+    plan = Plan(data, options.out, options.changed)
+    seconds = 60 * options.minutes - (time.monotonic() - began)
+    names = plan.names(options.stages)
+    done = run_tasks(plan.tasks, names, jobs=options.jobs, seconds=seconds, logs=plan.out / "logs")
+    for file in (plan.choice_file, plan.out / "judgement.json"):
+        print(file.read_text() if file.is_file() else f"{file.name} is not there yet")
+    return 0 if done else 3
 
 
 if __name__ == "__main__":

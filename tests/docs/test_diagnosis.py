@@ -71,7 +71,7 @@ def test_the_commands_of_the_experiment_are_those_of_the_page() -> None:
     """Cards of networks that came out of it quote them."""
     commands = COMMANDS.read_text().splitlines()
     assert all(f"\n    {line}\n" in PAGE.read_text() for line in commands if not line.startswith("#"))
-    assert commands[0].startswith("# 4P/data: ") and len(commands) == 5
+    assert commands[0].startswith("# 4P/data: ") and len(commands) == 3
 
 
 @pytest.mark.slow
@@ -81,23 +81,26 @@ def test_the_experiment_goes_through_all_its_stages(tmp_path: Path) -> None:
     write_xrays(tmp_path / "xrays")
     changed = {
         "width": 2, "budget": 1000,
-        "settings": {"epochs": 1, "batch_size": 8, "norm_batches": 2, "warmup_epochs": 0, "held_out": 0.25},
+        "taught": {"view_epochs": 1},
+        "settings": {"epochs": 1, "held_out": 0.25, "batch_size": 8, "norm_batches": 2, "warmup_epochs": 0},
     }  # fmt: skip
-    rest = [str(tmp_path / "xrays"), "-o", str(tmp_path / "out"), "--image-size", "32", "--groups", r"person\d+|IM-\d+"]
+    runs = tmp_path / "out"
+    rest = [str(tmp_path / "xrays"), "-o", str(runs), "--image-size", "32", "--groups", r"person\d+|IM-\d+"]
     rest += ["--changed", json.dumps(changed)]
-    assert diagnosis.main(["teachers", *rest, "--minutes", "-1"]) == 3  # no time: nothing begins
-    for stage in diagnosis.STAGES:
-        assert diagnosis.main([stage, *rest, "--jobs", "2"]) == 0
-    judged = json.loads((tmp_path / "out" / "judgement.json").read_text())
+    assert diagnosis.main(["teachers", *rest, "--minutes", "0"]) == 3  # no time: nothing begins
+    assert diagnosis.main(["teachers", "candidates", *rest, "--jobs", "2"]) == 0
+    chosen = json.loads((runs / "choice.json").read_text())
+    assert sorted(chosen["held_out_mcc"]) == ["candidate-0", "candidate-1"]  # by SGD and by Muon
+    assert diagnosis.main(["final", "judge", *rest, "--jobs", "2"]) == 0
+    judged = json.loads((runs / "judgement.json").read_text())
     assert judged["low"] <= judged["difference"] <= judged["high"]
-    assert len(judged["teacher"]["mcc"]["of_seeds"]) == diagnosis.FINAL_SEEDS
+    assert len(judged["teacher-final"]["mcc"]["of_seeds"]) == len(judged["final"]["mcc"]["of_seeds"]) == 5
 
-    runs, name = tmp_path / "out", json.loads((tmp_path / "out" / "choice.json").read_text())["winner"]
-    teachers = [runs / "teacher" / f"seed-{seed}" for seed in range(diagnosis.TEACHERS)]
-    makes = f"runs/diagnosis/{name}/seed-0"
+    teachers = [runs / "teacher-final" / f"seed-{seed}" for seed in range(diagnosis.FINAL_SEEDS)]
+    makes = "runs/diagnosis/final/seed-0"
     packed = pack(
-        runs / name / "seed-0", "xray", tmp_path / "models", teachers=teachers, commands=COMMANDS, makes=makes
+        runs / "final" / "seed-0", "xray", tmp_path / "models", teachers=teachers, commands=COMMANDS, makes=makes
     )
     chain = chain_of(json.loads((packed / "card.json").read_text()))
-    assert chain is not None and chain.makes == makes and len(chain.trainings) == 3
+    assert chain is not None and chain.makes == makes and len(chain.trainings) == 6
     assert chain.trainings[-1].taught_by == tuple(one.weights for one in chain.trainings[:-1])

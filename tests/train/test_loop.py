@@ -161,6 +161,13 @@ def test_one_image_is_too_little_to_learn_from(tmp_path: Path) -> None:
     assert "`held_out`" in refused.value.remedy
 
 
+def test_a_share_that_holds_out_no_image_is_refused_before_training_where_a_temperature_needs_some(
+    tmp_path: Path,
+) -> None:
+    with pytest.raises(InputError, match="none is held out"):
+        train(job(tmp_path, epochs=1, held_out=0.001, calibrate=True))
+
+
 def test_a_design_for_other_images_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"stripes: the design is for 1x4x4 images of 4 classes"):
         train(job(tmp_path, design=dataclasses.replace(DESIGN, classes=4)))

@@ -87,6 +87,12 @@ def _train(job: Job, folder: RunFolder) -> TrainResult:
             where=data.name,
             remedy="Give more images, or hold out a smaller share (`held_out`).",
         )
+    if recipe.calibrate and not len(held_out):
+        raise InputError(
+            "a temperature is fitted to held-out images, and none is held out",
+            where=data.name,
+            remedy="Hold out a larger share (`held_out`), or set `calibrate` to false.",
+        )
     views = open_views(job, train_images) if recipe.view_epochs else None
     if state:
         refuse_other_teacher(job, folder, views)
