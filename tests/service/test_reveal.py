@@ -32,6 +32,7 @@ from sphynx.program.security import (
     Security,
 )
 from sphynx.program.weights import save_weights
+from sphynx.service.answer_record import RecordedAnswer
 from sphynx.service.prediction import UNSURE
 from sphynx.service.settings import ServerSettings
 from tests.program.programs import random_weights
@@ -137,6 +138,7 @@ def test_clients_get_labels_and_nothing_else(
             with pytest.raises(InputError, match="reveals labels"):
                 answer.is_sure(0.8)
             assert {"probabilities", "outputs"}.isdisjoint(answer.to_json(3))
+            assert RecordedAnswer.of("picture", answer).answer == answer.label
 
 
 def test_a_bundle_of_one_mode_is_not_used_in_another(

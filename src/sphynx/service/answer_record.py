@@ -150,6 +150,8 @@ class AnswerRecord:
 
 
 def _words(prediction: Prediction) -> str:
+    if not prediction.has_scores:
+        return prediction.label.replace("_", " ")
     told = prediction.to_json(1)
     if not told.get("labels"):
         shapes = (f"{name} {' x '.join(map(str, array.shape))}" for name, array in prediction.outputs.items())
