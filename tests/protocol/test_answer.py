@@ -18,6 +18,8 @@ from tests.protocol.verify.cheats import CHEATS, PROGRAM, WEIGHTS
 from sphynx.errors import ConnectionLostError, InputError
 from sphynx.program.backends import BACKENDS, Backend
 from sphynx.program.cost.answer import answer_cost
+from sphynx.program.cost.estimate import REFERENCE, estimate
+from sphynx.program.cost.link import LINKS
 from sphynx.program.cost.ot_messages import BLOCK_BYTES, blocks_down
 from sphynx.program.extensions import SILENT, SOFTSPOKEN, Extensions
 from sphynx.program.interpret import interpret
@@ -25,6 +27,7 @@ from sphynx.program.ir import Linear, Program
 from sphynx.program.labels import NOT_SURE, find_labels, revealing_label
 from sphynx.protocol import answer
 from sphynx.protocol.answer import ANSWER, AnswerLayer
+from sphynx.protocol.capacity import bundle_bytes
 from sphynx.protocol.channel import HEADER_BYTES, Channel, Record, Section
 from sphynx.protocol.inference import InferenceClient, InferenceServer
 from sphynx.protocol.linear import ServerModel
@@ -146,6 +149,21 @@ def test_bytes_are_those_of_the_formula(images: int, margin: int, backend: Backe
     assert told.received_bytes == cost.online_bytes + HEADER_BYTES * cost.messages
     layer = AnswerLayer.planned(case.program, images)
     assert layer is not None and layer.ands * images == cost.ands and layer.ands == layer.circuit.and_count
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_estimates_include_the_answers_circuit(backend: Backend) -> None:
+    plain = random_case(2, images=1)
+    case, cost = labelled(plain, 77), answer_cost(labelled(plain, 77).program)
+    counted = ask(case, backend)[2].total("online")
+    told = estimate(case.program, REFERENCE, LINKS["lan"], backend, SOFTSPOKEN).total
+    assert told.online_bytes == counted.bytes - HEADER_BYTES * (counted.sent_messages + counted.received_messages)
+    before = estimate(plain.program, REFERENCE, LINKS["lan"], backend, SOFTSPOKEN).total
+    added = cost.table_bytes + REFERENCE.ot_bytes * cost.ots
+    assert told.offline_bytes - before.offline_bytes == pytest.approx(added)
+    assert told.offline_seconds > before.offline_seconds and told.online_seconds > before.online_seconds
+    kept = [bundle_bytes(one.program, backend)[1] for one in (plain, case)]
+    assert kept[1] - kept[0] == pytest.approx(cost.table_bytes + 16 * cost.ots)
 
 
 def test_a_checked_client_commits_to_no_more() -> None:

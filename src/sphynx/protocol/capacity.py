@@ -21,6 +21,7 @@ from typing import Any
 from sphynx.core import rlwe
 from sphynx.errors import InputError
 from sphynx.program.backends import Backend
+from sphynx.program.cost.answer import answer_cost
 from sphynx.program.cost.cost import total_cost
 from sphynx.program.cost.estimate import SMALL_DEGREE_BITS, Rates, estimate, faster_backend
 from sphynx.program.cost.link import Link
@@ -116,6 +117,9 @@ def bundle_bytes(program: Program, backend: Backend) -> tuple[float, float]:
     shares = sum(program.shapes[step.name].size for step in program.linears)
     server = shares * (4 if program.ring_bits <= 32 else 8)
     client = 8 * (shares + masked)
+    if program.reveals_label:
+        answer = answer_cost(program)
+        client += answer.table_bytes + LABEL_BYTES * answer.ots
     other_ots = cost.truncation_ots + cost.gate_ots
     ots = other_ots + (cost.gmw_ots if backend == "gmw" else 0)
     if backend == "gc":
