@@ -127,61 +127,64 @@ std::size_t blocks_of_setup(unsigned k, bool checked) {
 void bit_planes(Words pads, unsigned width, WordsOut planes) {
     require_width(width);
     const std::size_t count = block_count(pads, "pads");
-    const Block* from = blocks(pads, count, "pads");
-    std::uint64_t* to = sized(planes, product(width, plane_words(count)), "planes");
+    const std::size_t words = product(width, plane_words(count));
+    const Pads from(blocks(pads, count, "pads"), count);
+    const std::span to(sized(planes, words, "planes"), words);
     nb::gil_scoped_release unlocked;
-    low_bit_planes(from, count, width, to);
+    low_bit_planes(from, width, to);
 }
 
 void pads_expand(Words pads, WordsOut out, unsigned threads) {
     const std::size_t count = block_count(pads, "pads");
-    const Block* from = blocks(pads, count, "pads");
+    const Pads from(blocks(pads, count, "pads"), count);
     require(out.ndim() == 3 && out.shape(0) == count, "out must have shape (pads, blocks, 2)");
-    const std::size_t length = out.shape(1);
-    Block* to = blocks(out, product(count, length), "out");
+    const std::size_t length = out.shape(1), made = product(count, length);
+    const std::span to(blocks(out, made, "out"), made);
     nb::gil_scoped_release unlocked;
-    expand_pads(from, count, length, to, threads);
+    expand_pads(from, length, to, threads);
 }
 
 void chosen_send(Words m0, Words m1, Words x0, Words x1, WordsOut message) {
     const std::size_t count = block_count(m0, "m0");
-    const Block *pad0 = blocks(m0, count, "m0"), *pad1 = blocks(m1, count, "m1");
-    const Block *string0 = blocks(x0, count, "x0"), *string1 = blocks(x1, count, "x1");
-    Block* out = blocks(message, 2 * count, "message");
+    const Pads pad0(blocks(m0, count, "m0"), count), pad1(blocks(m1, count, "m1"), count);
+    const std::span string0(blocks(x0, count, "x0"), count), string1(blocks(x1, count, "x1"), count);
+    const std::span out(blocks(message, 2 * count, "message"), 2 * count);
     nb::gil_scoped_release unlocked;
-    send_chosen(pad0, pad1, string0, string1, count, out);
+    send_chosen(pad0, pad1, string0, string1, out);
 }
 
 void chosen_receive(Words m_r, Words choices, Words message, WordsOut out) {
     const std::size_t count = block_count(m_r, "m_r");
-    const Block* pads = blocks(m_r, count, "m_r");
-    const std::uint64_t* bits = sized(choices, plane_words(count), "choices");
-    const Block* in = blocks(message, 2 * count, "message");
-    Block* strings = blocks(out, count, "out");
+    const Pads pads(blocks(m_r, count, "m_r"), count);
+    const std::span bits(sized(choices, plane_words(count), "choices"), plane_words(count));
+    const std::span in(blocks(message, 2 * count, "message"), 2 * count);
+    const std::span strings(blocks(out, count, "out"), count);
     nb::gil_scoped_release unlocked;
-    receive_chosen(pads, bits, in, count, strings);
+    receive_chosen(pads, bits, in, strings);
 }
 
 void products_send(Words m0, Words m1, Words x, unsigned width, BytesOut message, WordsOut shares) {
     require_width(width);
     const std::size_t count = block_count(m0, "m0");
-    const Block *pad0 = blocks(m0, count, "m0"), *pad1 = blocks(m1, count, "m1");
-    const std::uint64_t* values = sized(x, count, "x");
-    std::uint8_t* out = sized(message, packed_bytes(count, width), "message");
-    std::uint64_t* to = sized(shares, count, "shares");
+    const std::size_t bytes = packed_bytes(count, width);
+    const Pads pad0(blocks(m0, count, "m0"), count), pad1(blocks(m1, count, "m1"), count);
+    const std::span values(sized(x, count, "x"), count);
+    const std::span to(sized(shares, count, "shares"), count);
+    const std::span out(sized(message, bytes, "message"), bytes);
     nb::gil_scoped_release unlocked;
-    send_products(pad0, pad1, values, count, width, out, to);
+    send_products(pad0, pad1, values, width, out, to);
 }
 
 void products_receive(Words m_r, Words choices, Bytes message, unsigned width, WordsOut shares) {
     require_width(width);
     const std::size_t count = block_count(m_r, "m_r");
-    const Block* pads = blocks(m_r, count, "m_r");
-    const std::uint64_t* bits = sized(choices, plane_words(count), "choices");
-    const std::uint8_t* in = sized(message, packed_bytes(count, width), "message");
-    std::uint64_t* to = sized(shares, count, "shares");
+    const std::size_t bytes = packed_bytes(count, width);
+    const Pads pads(blocks(m_r, count, "m_r"), count);
+    const std::span bits(sized(choices, plane_words(count), "choices"), plane_words(count));
+    const std::span in(sized(message, bytes, "message"), bytes);
+    const std::span to(sized(shares, count, "shares"), count);
     nb::gil_scoped_release unlocked;
-    receive_products(pads, bits, in, count, width, to);
+    receive_products(pads, bits, in, width, to);
 }
 
 }  // namespace

@@ -11,17 +11,17 @@
 namespace sphynx {
 namespace {
 
-std::uint64_t choice_mask(const std::uint64_t* choices, std::size_t j) {
+std::uint64_t choice_mask(std::span<const std::uint64_t> choices, std::size_t j) {
     return -(choices[j / 64] >> (j % 64) & 1);
 }
 
 }  // namespace
 
-void low_bit_planes(const Block* blocks, std::size_t count, unsigned width, std::uint64_t* planes) {
-    const std::size_t words = plane_words(count);
+void low_bit_planes(Pads pads, unsigned width, std::span<std::uint64_t> planes) {
+    const std::size_t count = pads.size(), words = plane_words(count);
     std::uint64_t low[64], bits[64];
     for (std::size_t word = 0; word < words; ++word) {
-        const Block* from = blocks + 64 * word;
+        const Block* from = pads.data() + 64 * word;
         const std::size_t used = std::min<std::size_t>(64, count - 64 * word);
         if (width <= 4) {  // few bits: cheaper to pick than to transpose
             for (unsigned bit = 0; bit < width; ++bit) {
@@ -39,46 +39,48 @@ void low_bit_planes(const Block* blocks, std::size_t count, unsigned width, std:
     zeroise(bits, sizeof bits);
 }
 
-void expand_pads(const Block* pads, std::size_t count, std::size_t length, Block* out, unsigned threads) {
+void expand_pads(Pads pads, std::size_t length, std::span<Block> out, unsigned threads) {
     constexpr std::size_t of_key = 64;  // blocks that take as long as a key's schedule
     const std::size_t grain = std::max<std::size_t>(1, kSeedGrain / (length + of_key));
-    parallel_ranges(count, grain, threads, [&](std::size_t begin, std::size_t end) {
+    parallel_ranges(pads.size(), grain, threads, [&](std::size_t begin, std::size_t end) {
         for (std::size_t j = begin; j < end; ++j)
-            expand_seed(AesKey(pads[j]), 0, 0, out + j * length, length);
+            expand_seed(AesKey(pads[j]), 0, 0, out.data() + j * length, length);
     });
 }
 
-void send_chosen(const Block* m0, const Block* m1, const Block* x0, const Block* x1, std::size_t count,
-                 Block* message) {
-    for (std::size_t j = 0; j < count; ++j) {
+void send_chosen(Pads m0, Pads m1, std::span<const Block> x0, std::span<const Block> x1,
+                 std::span<Block> message) {
+    for (std::size_t j = 0; j < m0.size(); ++j) {
         message[2 * j] = x0[j] ^ m0[j];
         message[2 * j + 1] = x1[j] ^ m1[j];
     }
 }
 
-void receive_chosen(const Block* m_r, const std::uint64_t* choices, const Block* message, std::size_t count,
-                    Block* out) {
-    for (std::size_t j = 0; j < count; ++j) {
+void receive_chosen(Pads m_r, std::span<const std::uint64_t> choices, std::span<const Block> message,
+                    std::span<Block> out) {
+    for (std::size_t j = 0; j < m_r.size(); ++j) {
         const Block difference = message[2 * j] ^ message[2 * j + 1];
         out[j] = m_r[j] ^ message[2 * j] ^ (mask_of(choice_mask(choices, j)) & difference);
     }
 }
 
-void send_products(const Block* m0, const Block* m1, const std::uint64_t* x, std::size_t count,
-                   unsigned width, std::uint8_t* message, std::uint64_t* shares) {
+void send_products(Pads m0, Pads m1, std::span<const std::uint64_t> x, unsigned width,
+                   std::span<std::uint8_t> message, std::span<std::uint64_t> shares) {
+    const std::size_t count = m0.size();
     const std::uint64_t ring = ~std::uint64_t{0} >> (64 - width);
     std::vector<std::uint64_t> corrections(count);
     for (std::size_t j = 0; j < count; ++j) {
         corrections[j] = m0[j].lo + x[j] - m1[j].lo;
         shares[j] = -m0[j].lo & ring;
     }
-    pack_ring(corrections.data(), count, width, message);
+    pack_ring(corrections.data(), count, width, message.data());
 }
 
-void receive_products(const Block* m_r, const std::uint64_t* choices, const std::uint8_t* message,
-                      std::size_t count, unsigned width, std::uint64_t* shares) {
+void receive_products(Pads m_r, std::span<const std::uint64_t> choices, std::span<const std::uint8_t> message,
+                      unsigned width, std::span<std::uint64_t> shares) {
+    const std::size_t count = m_r.size();
     const std::uint64_t ring = ~std::uint64_t{0} >> (64 - width);
-    unpack_ring(message, count, width, shares);
+    unpack_ring(message.data(), count, width, shares.data());
     for (std::size_t j = 0; j < count; ++j) {
         shares[j] = (m_r[j].lo + (choice_mask(choices, j) & shares[j])) & ring;
     }

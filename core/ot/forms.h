@@ -11,27 +11,31 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "crypto/block.h"
 
 namespace sphynx {
 
+// The first argument tells how many OTs there are, `count`; the others fit it.
+using Pads = std::span<const Block>;
+
 // planes[b * plane_words(count) + ..] = bit b of each block, b < width <= 64.
-void low_bit_planes(const Block* blocks, std::size_t count, unsigned width, std::uint64_t* planes);
+void low_bit_planes(Pads pads, unsigned width, std::span<std::uint64_t> planes);
 
 // out[j * length ..]: `length` blocks of stream 0 under pad j, as expand_seed makes them. threads = 0 takes all cores.
-void expand_pads(const Block* pads, std::size_t count, std::size_t length, Block* out, unsigned threads);
+void expand_pads(Pads pads, std::size_t length, std::span<Block> out, unsigned threads);
 
 // message: 2 * count blocks.
-void send_chosen(const Block* m0, const Block* m1, const Block* x0, const Block* x1, std::size_t count,
-                 Block* message);
-void receive_chosen(const Block* m_r, const std::uint64_t* choices, const Block* message, std::size_t count,
-                    Block* out);
+void send_chosen(Pads m0, Pads m1, std::span<const Block> x0, std::span<const Block> x1,
+                 std::span<Block> message);
+void receive_chosen(Pads m_r, std::span<const std::uint64_t> choices, std::span<const Block> message,
+                    std::span<Block> out);
 
 // message: packed_bytes(count, width). shares_sender[j] + shares_receiver[j] = r_j x[j] mod 2^width.
-void send_products(const Block* m0, const Block* m1, const std::uint64_t* x, std::size_t count,
-                   unsigned width, std::uint8_t* message, std::uint64_t* shares);
-void receive_products(const Block* m_r, const std::uint64_t* choices, const std::uint8_t* message,
-                      std::size_t count, unsigned width, std::uint64_t* shares);
+void send_products(Pads m0, Pads m1, std::span<const std::uint64_t> x, unsigned width,
+                   std::span<std::uint8_t> message, std::span<std::uint64_t> shares);
+void receive_products(Pads m_r, std::span<const std::uint64_t> choices, std::span<const std::uint8_t> message,
+                      unsigned width, std::span<std::uint64_t> shares);
 
 }  // namespace sphynx

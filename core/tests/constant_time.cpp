@@ -86,16 +86,16 @@ void run_ot(bool random_choices, bool checked) {
     sender.hash({5, 6}, q.data(), count, q.data(), ones.data(), 1);
 
     std::vector<std::uint64_t> bits(width * plane_words(count)), shares(count);
-    low_bit_planes(t.data(), count, width, bits.data());
+    low_bit_planes(t, width, bits);
     const std::vector<std::uint64_t> x = secrets<std::uint64_t>(count);
     std::vector<std::uint8_t> packed(packed_bytes(count, width));
-    send_products(q.data(), ones.data(), x.data(), count, width, packed.data(), shares.data());
-    receive_products(t.data(), choices.data(), packed.data(), count, width, shares.data());
+    send_products(q, ones, x, width, packed, shares);
+    receive_products(t, choices, packed, width, shares);
     std::vector<Block> strings(3 * count);
-    expand_pads(t.data(), count, 3, strings.data(), 1);
+    expand_pads(t, 3, strings, 1);
     std::vector<Block> chosen(2 * count), out(count);
-    send_chosen(q.data(), ones.data(), q.data(), t.data(), count, chosen.data());
-    receive_chosen(t.data(), choices.data(), chosen.data(), count, out.data());
+    send_chosen(q, ones, q, t, chosen);
+    receive_chosen(t, choices, chosen, out);
 }
 
 void run_silent_ot(bool random_choices, bool checked) {

@@ -24,7 +24,7 @@ int main() {
 
         for (const unsigned width : {1u, 3u, 5u, 64u}) {
             std::vector<std::uint64_t> planes(width * plane_words(count));
-            low_bit_planes(m0.data(), count, width, planes.data());
+            low_bit_planes(m0, width, planes);
             for (std::size_t j = 0; j < count; ++j) {
                 for (unsigned b = 0; b < width; ++b) {
                     CHECK((planes[b * plane_words(count) + j / 64] >> (j % 64) & 1) == (m0[j].lo >> b & 1));
@@ -32,15 +32,15 @@ int main() {
             }
         }
 
-        send_chosen(m0.data(), m1.data(), x0.data(), x1.data(), count, message.data());
-        receive_chosen(m_r.data(), choices.data(), message.data(), count, out.data());
+        send_chosen(m0, m1, x0, x1, message);
+        receive_chosen(m_r, choices, message, out);
         for (std::size_t j = 0; j < count; ++j) CHECK(out[j] == (choice(j) ? x1[j] : x0[j]));
 
         for (const unsigned width : {1u, 32u, 41u, 64u}) {
             const std::uint64_t ring = ~std::uint64_t{0} >> (64 - width);
             std::vector<std::uint8_t> packed(packed_bytes(count, width));
-            send_products(m0.data(), m1.data(), x.data(), count, width, packed.data(), sent.data());
-            receive_products(m_r.data(), choices.data(), packed.data(), count, width, received.data());
+            send_products(m0, m1, x, width, packed, sent);
+            receive_products(m_r, choices, packed, width, received);
             for (std::size_t j = 0; j < count; ++j) {
                 CHECK(((sent[j] + received[j]) & ring) == (choice(j) * x[j] & ring));
             }
