@@ -79,7 +79,6 @@ void Prg::fill_blocks(Block* out, std::size_t count) {
 }
 
 void Prg::fill(void* out, std::size_t bytes) {
-    constexpr std::size_t most_at_once = 256;  // bytes, of getentropy
     auto* cursor = static_cast<unsigned char*>(out);
     if (reinterpret_cast<std::uintptr_t>(out) % alignof(Block) == 0) {
         const std::size_t whole = bytes / sizeof(Block);
