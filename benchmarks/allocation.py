@@ -3,11 +3,12 @@
 
     PYTHONPATH=src python -m benchmarks.allocation --data cifar100 --teacher runs/teacher --seconds 400 -o found.json
 
-One start (`--stages`) gives the candidates of `sphynx search relus`. The Gumbel search, the gates and the trainings of
-the controls run beside each other in `--at-once` processes of one device; what a search found is trained as soon as it
-is known, and no training begins that would not end within `--seconds`. Searches and trainings learn from the same views
-of a teacher, on nine tenths of the training images; searches learn their allocation from the held-out tenth. So the
-held-out accuracy flatters what was searched, and the test accuracy, by which nothing was chosen, is kept beside it.
+One start (`--stages`) gives the candidates of `sphynx search relus`; with `--prices`, which `sphynx estimate` makes
+of its design, they cost as many seconds instead. The Gumbel search, the gates and the trainings of the controls run
+beside each other in `--at-once` processes of one device; what a search found is trained as soon as it is known, and
+no training begins that would not end within `--seconds`. Searches and trainings learn from the same views of a
+teacher, on nine tenths of the training images; searches learn their allocation from the held-out tenth. So the held-
+out accuracy flatters what was searched, and the test accuracy, by which nothing was chosen, is kept beside it.
 """
 
 from __future__ import annotations
@@ -36,9 +37,10 @@ from sphynx.run.environment import describe_environment
 from sphynx.run.progress import QUIET
 from sphynx.run.work import Work, pick_device
 from sphynx.search.allocation.allocate import AllocationResult, allocate, allocate_by_gates
-from sphynx.search.allocation.candidates import Budget, allocations, relu_budget
+from sphynx.search.allocation.candidates import Budget, allocations, latency_budget, relu_budget
 from sphynx.search.placement.recipe import load_placement_recipe
 from sphynx.space.files import load_any_design
+from sphynx.space.prices import load_prices
 from sphynx.space.stream import StreamDesign, stages_from_text
 from sphynx.space.tally import Shape
 from sphynx.train.loop import HELD_OUT_SEED, open_views
@@ -61,7 +63,7 @@ def open_in_worker(data: str) -> None:
 def search(method: str, design: StreamDesign, settings: argparse.Namespace, training: Recipe) -> AllocationResult:
     [data] = _DATA
     device, out = pick_device(settings.device), settings.work / method
-    budget = relu_budget(design, design.relus, MULTIPLE)
+    budget = budget_of(design, settings)
     lessons = taught_lessons(
         taught_job(design, data, training, out, settings.views, "", Work(seed=0, device=device, voice=QUIET))
     )
@@ -99,6 +101,14 @@ def candidates_of(design: StreamDesign, budget: Budget, settings: argparse.Names
     return allocations(design, budget, parts=settings.parts, randoms=settings.randoms, seed=0)
 
 
+def budget_of(design: StreamDesign, settings: argparse.Namespace) -> Budget:
+    """As many ReLUs as the start has, or as many seconds as it takes."""
+    if settings.prices is None:
+        return relu_budget(design, design.relus, MULTIPLE)
+    prices = load_prices(settings.prices)
+    return latency_budget(design, prices.seconds(design), prices, MULTIPLE)
+
+
 def start_of(settings: argparse.Namespace, data: Data) -> StreamDesign:
     image = Shape(*data.image)
     stages, stem = stages_from_text(settings.stages, image)
@@ -134,7 +144,8 @@ class Comparison:
     def __init__(self, settings: argparse.Namespace, design: StreamDesign, training: Recipe, started: float) -> None:
         self.settings, self.design, self.training, self.started = settings, design, training, started
         self.deadline = started + settings.seconds
-        budget = relu_budget(design, design.relus, MULTIPLE)
+        self.prices = None if settings.prices is None else load_prices(settings.prices)
+        budget = budget_of(design, settings)
         made = candidates_of(design, budget, settings)
         controls = [name for name in made if name in ("given", "uniform") or name.startswith("random")]
         self.designs = {name: made[name] for name in controls}
@@ -181,6 +192,7 @@ class Comparison:
             "borders": self.design.borders,
             "relus": self.design.relus,
             "recipe": self.training.to_json(),
+            **({"prices": self.prices.to_json()} if self.prices is not None else {}),
             "searches": self.searches,
             "trainings": self.trainings,
             "left_out": self.left_out,
@@ -246,6 +258,7 @@ def main() -> None:
     parser.add_argument("--teacher", required=True, help="a trained run: it makes views where --views do not fit")
     parser.add_argument("--views", type=Path, help="views of nine tenths of the images")
     parser.add_argument("--stages", default="16:64:12 8:128:56x3 4:256:256x2,216")
+    parser.add_argument("--prices", type=Path, help="of the start's channels: allocations of its seconds, not ReLUs")
     parser.add_argument("--seconds", type=float, default=400)
     parser.add_argument("--epochs", type=int, default=40, help="of each training")
     parser.add_argument("--view-epochs", type=int, default=20)

@@ -227,6 +227,9 @@ def _compared(name: str, one: dict[str, Any]) -> list[str]:
     start = f"`{name}`: start {one['start']}, {one['borders']} borders, {one['recipe']['epochs']} epochs each, "
     seeds = f"mean (and half the range) over up to {max(map(len, alike.values()))} seeds; "
     took_all = f"{one['minutes']:.1f} minutes in all, {one['at_once']} processes at once."
+    if prices := one.get("prices"):
+        counted = "online" if prices["counted"] == "online" else "offline and online"
+        took_all += f" Allocations cost as many seconds {counted} ({prices['link']}, {prices['backend']}) as the start."
     return [start + seeds + took_all, "", f"    python {command}", "", ALLOCATION_ROWS, *rows, "", *same, *own]
 
 

@@ -19,6 +19,14 @@ Rules, written before the runs:
   three can show 0.9 points at 5 %. Muon and the teachers changed together, so `final` shows what both are worth, and
   not which. A network that is kept for use is that of seed 0, whatever the others have.
 
+What came of it is in docs/results/stream.md: Muon at 0.02; `final` was cut off. From the given teacher alone it is
+
+    mkdir -p runs/muon
+    echo '{"settings": {"optimizer": "muon", "kernel_learning_rate": 0.02}}' > runs/muon/choice.json
+    python -m reproduction.frontier final --data cifar100 -o runs/muon --given stream-cifar100-102k --trained 0 --jobs 3
+
+where Muon and the number of epochs alone differ from the networks kept before, whose teacher is the same.
+
 Several trainings at a time share the device, each in a process of its own (on a GPU: under MPS). Every call goes on
 where the one before was stopped, as far as `--minutes` allow; OUT/summary.json holds what is known.
 """
@@ -74,6 +82,7 @@ class Plan:
     data: Data
     out: Path
     given: tuple[str, ...]  # teachers that are trained already
+    trained: int  # wide ResNets
     finals: tuple[str, ...]  # NETWORK/seed-N
     final_minutes: float
     changed: Mapping[str, Any]  # settings, stages, wide, tuning_epochs, view_epochs, for a smoke test
@@ -81,7 +90,7 @@ class Plan:
     @cached_property
     def tasks(self) -> dict[str, Task]:
         """In the order in which they are started."""
-        teachers = [f"teacher-{number}" for number in range(TEACHERS)]
+        teachers = [f"teacher-{number}" for number in range(self.trained)]
         tunings = {f"{name}-{seed}": (name, seed) for seed in range(TUNING_SEEDS) for name in SETTINGS}
         tuned_by = () if self.given else teachers[:1]
         held_out, whole = self.out / "held-out" / VIEWS, self.out / "all" / VIEWS
@@ -141,7 +150,7 @@ class Plan:
         save_model(out, load_model(out), compact=True)
 
     def make_views(self, file: Path, *, tuning: bool) -> None:
-        own = [str(self.out / f"teacher-{number}") for number in range(TEACHERS)]
+        own = [str(self.out / f"teacher-{number}") for number in range(self.trained)]
         teachers = [*self.given, *own][:1] if tuning else [*self.given, *own]
         recipe = load_recipe("frontier", self.values(self.tuning_values if tuning else self.final_values))
         device = pick_device(AUTO)
@@ -245,6 +254,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--data", required=True)
     parser.add_argument("-o", "--out", type=Path, required=True)
     parser.add_argument("--given", action="append", default=[], help="a trained teacher, by path or name; repeatable")
+    parser.add_argument("--trained", type=int, default=TEACHERS, help="wide ResNets to train; 0: the given teach alone")
     parser.add_argument("--finals", default="25k/seed-0,25k/seed-1,25k/seed-2", help="what `final` trains")
     parser.add_argument("--minutes", type=float, default=600.0, help="of this call; what runs then is saved")
     parser.add_argument("--final-minutes", type=float, default=7.0, help="of `final`, for its epochs")
@@ -256,7 +266,8 @@ def main(words: Sequence[str] | None = None) -> int:
     options.out.mkdir(parents=True, exist_ok=True)
     finals = tuple(options.finals.split(","))
     data = sphynx.open_data(options.data)
-    plan = Plan(data, options.out, tuple(options.given), finals, options.final_minutes, options.changed)
+    given = tuple(options.given)
+    plan = Plan(data, options.out, given, options.trained, finals, options.final_minutes, options.changed)
     seconds = 60 * options.minutes - (time.monotonic() - began)
     names = plan.names(options.stages)
     done = run_tasks(plan.tasks, names, jobs=options.jobs, seconds=seconds, logs=options.out / "logs")

@@ -16,6 +16,9 @@ def test_prices_meet_the_estimate() -> None:
     seconds = design_estimate(design, REFERENCE, LINKS["lan"], "gc").total.online_seconds
     assert prices.seconds(design) == pytest.approx(seconds)
     assert prices.channel_seconds[0] > prices.channel_seconds[1] > prices.channel_seconds[2] > 0
+    total = stream_prices(design, REFERENCE, LINKS["lan"], "gc", "total")
+    offline = design_estimate(design, REFERENCE, LINKS["lan"], "gc").total.offline_seconds
+    assert total.seconds(design) == pytest.approx(seconds + offline) and total.counted == "total"
     assert prices.backend == "gc" and prices.stages == str(design)
 
 

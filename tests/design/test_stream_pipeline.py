@@ -27,6 +27,7 @@ from sphynx.run import environment
 from sphynx.run.progress import QUIET
 from sphynx.run.work import Work
 from sphynx.search.placement.recipe import load_placement_recipe
+from sphynx.space.prices import Prices
 from sphynx.space.stream import StreamDesign
 from sphynx.train.recipe import load_recipe
 from sphynx.zoo.chain import chain_of
@@ -79,6 +80,22 @@ def test_teachers_views_allocation_and_seeds_leave_a_network(tmp_path: Path) -> 
     assert dataclasses.replace(again, minutes={}) == dataclasses.replace(result, minutes={})
     with pytest.raises(InputError, match="another teachers"):
         pipeline(tmp_path, resume=True, **{**changes, "teachers": 1})
+
+
+def test_allocations_may_cost_as_many_seconds_as_the_plan(tmp_path: Path) -> None:
+    planned = pipeline(tmp_path / "plan").design
+    blocks = tuple(3e-3 / (1 + number) for number in range(planned.blocks))
+    prices = Prices(str(planned), "lan", "gmw", "a machine", 0.1, blocks, "total")
+    prices.save(tmp_path / "prices.json")
+    searched = settings(allocation="search", prices=tmp_path / "prices.json")
+    order = read_orders(searched).stream
+    assert order is not None
+    request = order.request(data())
+    made = StreamPipeline(request, data(), tmp_path / "run", Work(voice=QUIET))
+    assert request.allocating is not None and len({one.relus for one in made._candidates.values()}) > 1
+    assert all(prices.seconds(one) <= prices.seconds(planned) + 1e-9 for one in made._candidates.values())
+    with pytest.raises(InputError, match="no allocation is searched"):
+        read_orders(dataclasses.replace(searched, allocation="planned"))
 
 
 def test_a_given_teacher_answers_in_every_step_where_the_recipe_keeps_no_views(tmp_path: Path) -> None:

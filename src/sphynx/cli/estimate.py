@@ -13,6 +13,7 @@ from sphynx.cli.output import nonlinear_text, print_json, print_table, short
 from sphynx.cli.output_files import out_file
 from sphynx.errors import InputError
 from sphynx.program.security import Reveal
+from sphynx.space.prices import Counted
 
 if TYPE_CHECKING:
     from sphynx.program.backends import Backend
@@ -44,11 +45,14 @@ def estimate(
         Path | None,
         typer.Option(
             "--prices",
-            help="For a stream's design.json: write what a channel of each block costs online to this file, for "
-            "`sphynx search relus`.",
+            help="For a stream's design.json: write what a channel of each block costs to this file, for "
+            "`sphynx search relus` and `sphynx design`.",
             callback=out_file,
         ),
     ] = None,
+    counted: Annotated[
+        Counted, typer.Option("--counted", help="With --prices: seconds online, or in total with those offline.")
+    ] = "online",
     rate: Annotated[
         str,
         typer.Option("--rate", help="Estimate the resources for a rate of inferences instead: 100/s, 50/min, 1000/h."),
@@ -68,7 +72,7 @@ def estimate(
 
       sphynx estimate compiled/digits --link 20ms,300Mbit --backend gc --json
 
-      sphynx estimate stream.json --link lan --prices prices.json
+      sphynx estimate stream.json --link lan --prices prices.json --counted total
 
       sphynx estimate sphynx-cifar100-25k --link lan --reveal label
 
@@ -83,7 +87,7 @@ def estimate(
 
     chosen, parsed = opt.backend_for(backend), parse_link(link)
     if prices is not None:
-        _write_prices(Path(compiled), machine_rates(recalibrate=recalibrate), parsed, chosen, prices, as_json)
+        _write_prices(Path(compiled), machine_rates(recalibrate=recalibrate), parsed, chosen, prices, counted, as_json)
         return
     program = revealed(load_program(program_path(compiled)), reveal, margin)
     rates = machine_rates(recalibrate=recalibrate)
@@ -142,7 +146,9 @@ def _print_capacity(
     )
 
 
-def _write_prices(design: Path, rates: Rates, link: Link, backend: Backend | None, out: Path, as_json: bool) -> None:
+def _write_prices(
+    design: Path, rates: Rates, link: Link, backend: Backend | None, out: Path, counted: Counted, as_json: bool
+) -> None:
     from sphynx.compiler.stream_prices import stream_prices
     from sphynx.space.files import load_any_design
     from sphynx.space.stream import StreamDesign
@@ -154,7 +160,7 @@ def _write_prices(design: Path, rates: Rates, link: Link, backend: Backend | Non
             where=str(design),
             remedy="Give a design made by sphynx plan --family stream.",
         )
-    prices = stream_prices(found, rates, link, backend)
+    prices = stream_prices(found, rates, link, backend, counted)
     prices.save(out)
     if as_json:
         print_json(prices.to_json())
@@ -166,7 +172,7 @@ def _write_prices(design: Path, rates: Rates, link: Link, backend: Backend | Non
     ]
     print_table(
         f"Prices of {found} over {link.name}, ReLUs using {prices.backend}: {out}",
-        ["block", ">C", ">a channel, ms online"],
+        ["block", ">C", f">a channel, ms {'online' if counted == 'online' else 'in total'}"],
         [[name, str(C), f"{1e3 * price:.4f}"] for (name, C), price in zip(places, prices.channel_seconds, strict=True)],
         note=f"{1e3 * prices.fixed_seconds:.1f} ms for everything else; both parties on {rates.machine}",
     )

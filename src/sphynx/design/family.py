@@ -25,7 +25,7 @@ OF_CELLS = (
     "cells", "strategy", "random_cells", "reduce_at", "reduce_cells", "candidates", "compare", "search_recipe",
     "placement_recipe", "stem", "conv_stack",
 )  # fmt: skip
-OF_STREAMS = ("teacher", "teachers", "teacher_recipe", "allocation")
+OF_STREAMS = ("teacher", "teachers", "teacher_recipe", "allocation", "prices")
 STAGES_OF_CELLS, STAGES_OF_STREAMS = ("cells", "placement"), ("teacher", "allocation")
 
 

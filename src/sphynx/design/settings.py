@@ -66,3 +66,8 @@ class DesignSettings(SweepSettings):
     allocation: AllocationChoice = setting(
         "planned", "ReLUs of a stream's blocks: planned, or by a search among splits of the budget."
     )
+    prices: str | Path | None = setting(
+        None,
+        "With a search for an allocation: what `sphynx estimate --prices` wrote of the planned stream. Allocations "
+        "then cost its seconds, not its ReLUs.",
+    )

@@ -23,6 +23,7 @@ from sphynx.search.placement.recipe import PlacementRecipe, load_placement_recip
 from sphynx.space.choices import IMAGENET_STEM_FROM
 from sphynx.space.design import stem_for
 from sphynx.space.planner import parse_percentage, parse_relu_budget
+from sphynx.space.prices import Prices, load_prices
 from sphynx.space.reference import ResNet18Design, WideResNetDesign
 from sphynx.space.tally import Shape
 from sphynx.train.recipe import Recipe, load_recipe
@@ -51,6 +52,7 @@ class StreamRequest:
     teachers: int = 1  # that many are trained, where none is given
     given: tuple[GivenTeacher, ...] = ()
     allocating: PlacementRecipe | None = None  # of the search for an allocation; None: as planned
+    prices: Prices | None = None  # of the planned network's channels: allocations of its seconds; None: of its ReLUs
     tolerance: float = 0.05
     seed: int = 0
     seeds: int = 1
@@ -62,7 +64,7 @@ class StreamRequest:
 
     def to_json(self) -> dict[str, Any]:
         described = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        for name in ("training", "teaching", "allocating"):
+        for name in ("training", "teaching", "allocating", "prices"):
             described[name] = None if described[name] is None else described[name].to_json()
         described["given"] = [weights_digest(teacher.network.module) for teacher in self.given]
         return {"family": "stream", **described}
@@ -85,12 +87,13 @@ class StreamOrder:
                 where="`teachers`",
                 remedy="Leave `teachers` or `teacher` out.",
             )
-        if self._changes["allocation"] and settings.allocation == "planned":
+        if settings.allocation == "planned" and (self._changes["allocation"] or settings.prices is not None):
             raise InputError(
-                "no allocation is searched, so its settings have no effect",
-                where="`settings`, allocation",
+                "no allocation is searched, so its settings and prices have no effect",
+                where="`settings`, allocation" if self._changes["allocation"] else "`prices`",
                 remedy='Give `allocation="search"`, or leave them out.',
             )
+        self._prices = None if settings.prices is None else load_prices(Path(settings.prices))
 
     def request(self, data: Data) -> StreamRequest:
         asked, changes = self.settings, self._changes
@@ -102,6 +105,7 @@ class StreamOrder:
             teachers=asked.teachers,
             given=self._given,
             allocating=_allocating(changes["allocation"], training, data) if asked.allocation == "search" else None,
+            prices=self._prices,
             tolerance=self._tolerance,
             seed=asked.seed,
             seeds=asked.seeds,

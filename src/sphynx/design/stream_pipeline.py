@@ -32,7 +32,7 @@ from sphynx.run.folder import RunFolder
 from sphynx.run.stages import Stages
 from sphynx.run.work import HERE, Work
 from sphynx.search.allocation.allocate import AllocationResult, allocate
-from sphynx.search.allocation.candidates import PARTS, allocations, relu_budget
+from sphynx.search.allocation.candidates import PARTS, Budget, allocations, latency_budget, relu_budget
 from sphynx.space.artifact import MODEL
 from sphynx.space.stream import StreamDesign
 from sphynx.space.stream_planner import plan_stream
@@ -115,14 +115,20 @@ class StreamPipeline(StagedDesign):
         if recipe.view_epochs:
             held_out = dataclasses.replace(recipe, held_out=recipe.held_out or HELD_OUT)
             lessons = taught_lessons(self._taught(Job(self.design, self.data, held_out, out, **self._where)))
-        budget = relu_budget(self.design, self.design.relus, MULTIPLE)
         work, allocating = self.work.piece(self.request.seed), dataclasses.replace(allocating, epochs=epochs)
-        return allocate(self._candidates, self.data, allocating, budget, out, work, lessons=lessons)
+        return allocate(self._candidates, self.data, allocating, self._budget, out, work, lessons=lessons)
+
+    @cached_property
+    def _budget(self) -> Budget:
+        """As much as the planned network costs."""
+        prices = self.request.prices
+        if prices is None:
+            return relu_budget(self.design, self.design.relus, MULTIPLE)
+        return latency_budget(self.design, prices.seconds(self.design), prices, MULTIPLE)
 
     @cached_property
     def _candidates(self) -> dict[str, StreamDesign]:
-        budget = relu_budget(self.design, self.design.relus, MULTIPLE)
-        return allocations(self.design, budget, parts=PARTS, randoms=RANDOM_ALLOCATIONS, seed=self.request.seed)
+        return allocations(self.design, self._budget, parts=PARTS, randoms=RANDOM_ALLOCATIONS, seed=self.request.seed)
 
     def _make_views(self, design: StreamDesign, recipe: Recipe) -> ViewsMade:
         job = self._taught(Job(design, self.data, recipe, self.out, **self._where))

@@ -4,7 +4,7 @@
 allocation reads it where there is none. Near the design that it was made for, a network with C_i channels in block i
 takes about
 
-    fixed_seconds + sum of C_i channel_seconds_i          online
+    fixed_seconds + sum of C_i channel_seconds_i          online, or offline and online together
 """
 
 from __future__ import annotations
@@ -12,11 +12,14 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from sphynx.errors import InputError
 from sphynx.record import Record
 from sphynx.space.json_file import read_json
 from sphynx.space.stream import StreamDesign
+
+Counted = Literal["online", "total"]  # total: offline, once an inference, and online
 
 
 @dataclass(frozen=True)
@@ -27,6 +30,7 @@ class Prices(Record):
     machine: str
     fixed_seconds: float
     channel_seconds: tuple[float, ...]
+    counted: Counted = "online"
 
     def seconds(self, design: StreamDesign) -> float:
         channels = (C for stage in design.stages for C in stage.channels)
