@@ -1,11 +1,21 @@
-"""Makes docs/images/app.png, app.gif and demo.png: the pages in headless Chromium, asked as a user would ask them.
+"""Makes the pictures of the pages in docs/images: headless Chromium asks as a user would ask.
 
-python docs/make_pictures.py        (a minute; needs `chromium` on the PATH, and cores at rest: the times are shown)
+python docs/make_pictures.py        (two minutes; needs `chromium` on the PATH, and cores at rest: the times are shown)
+
+    app.webp          the README's: answers, and what the server received of each
+    app.png           the page with an answer, compared with no protection
+    app-phone.png     the page on a phone, dark, after a tap
+    record.png        the record of an answer
+    demo.png          the demonstration's page
+    app.json          the figures that the pictures show, and the pictures' hashes: a test holds them to the program's
 """
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import io
+import json
 import subprocess
 import sys
 import tempfile
@@ -22,11 +32,34 @@ from tests.app.devtools import Browser
 
 SPHYNX = str(Path(sys.executable).with_name("sphynx"))
 MODEL = "stream-cifar100-25k"
-APP_SIZE, DEMO_SIZE = (1140, 1470), (840, 1440)  # of the window
+README_WIDTH, README_MOST_HEIGHT = 838, 400
+DESK_WIDTH, DEMO_SIZE = 1280, (840, 1440)
+PHONE_SIZE = (390, 844)
+MARGIN = 16  # of the page, at each side
 SHRINK = 3 / 2
-SAMPLE = "[...document.querySelectorAll('#samples button')].find((b) => /%s/.test(b.textContent))"
+PICTURES = ("app.webp", "app.png", "app-phone.png", "record.png")
+SAMPLE = "[...document.querySelectorAll('#samples button')].find((b) => b.textContent === '%s')"
 ANSWERED = "document.body.dataset.answer || ''"
 READY = "/^Bundles ready: 2 /.test(document.getElementById('bundles').textContent)"
+# What the README's picture leaves out, so that it is low.
+HIDE = """
+document.querySelectorAll(
+  "h2, #bars, #costs, #after, #ready, #layers-part, #side, .histogram, .squares .small, figcaption span"
+).forEach((part) => part.style.setProperty("display", "none", "important"));
+document.querySelector(".squares").style.gridTemplateColumns = "repeat(4, 1fr)";
+document.querySelectorAll(".squares figcaption").forEach((part) => (part.style.minHeight = "3rem"));
+"""
+SHOWN = (
+    "Object.fromEntries([...document.querySelectorAll('#costs dt')]"
+    ".map((name) => [name.textContent, name.nextSibling.textContent]))"
+)
+AREA = """
+(() => {
+  const top = document.getElementById("answer").getBoundingClientRect().top + scrollY;
+  const bottom = document.querySelector(".squares").parentElement.getBoundingClientRect().bottom + scrollY;
+  return [top, bottom - top];
+})()
+"""
 
 
 class Frame(NamedTuple):
@@ -36,33 +69,83 @@ class Frame(NamedTuple):
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as scratch, Browser(Path(scratch) / "profile") as browser:
-        _record_app(browser)
+        shown = _record_app(browser)
         _record_demo(browser, Path(scratch))
+    hashes = {name: hashlib.sha256((IMAGES / name).read_bytes()).hexdigest() for name in PICTURES}
+    facts = {"model": MODEL, "backend": "gmw", "shown": shown, "sha256": hashes}
+    (IMAGES / "app.json").write_text(json.dumps(facts, indent=2) + "\n")
 
 
-def _record_app(browser: Browser) -> None:
-    command = [SPHYNX, "app", "--local", MODEL]
-    app = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+def _record_app(browser: Browser) -> dict[str, str]:
+    """Record the pages of `sphynx app`; return the costs that app.png shows, by their names."""
+    app = subprocess.Popen([SPHYNX, "app", "--local", MODEL], stdout=subprocess.PIPE, text=True)
     try:
         assert app.stdout is not None
         address = next(word for line in app.stdout for word in line.split() if word.startswith("http://"))
-        _open(browser, address, APP_SIZE)
-        browser.wait_for("document.querySelectorAll('#samples button').length")
-        browser.wait_for("[...document.querySelectorAll('#samples img')].every((i) => i.complete && i.naturalWidth)")
-        browser.wait_for(READY)
-        frames = [Frame(_shot(browser), 1.4)]
-        for sample, seconds in (("china", 2.4), ("flower", 3.6)):
-            _ask(browser, SAMPLE % sample)
-            frames.append(Frame(_shot(browser), seconds))
-        _few_colours(frames[-1].picture).save(IMAGES / "app.png", optimize=True)
-        _ask(browser, "document.getElementById('clear')")
-        frames.append(Frame(_shot(browser), 3.2))
+        _record_readme(browser, address)
+        shown = _record_desk(browser, address)
+        _record_phone(browser, address)
     finally:
         app.terminate()
         app.wait()
-    first, *others = [_few_colours(frame.picture) for frame in frames]
+    return shown
+
+
+def _record_readme(browser: Browser, address: str) -> None:
+    _open(browser, address, (README_WIDTH + 2 * MARGIN, 1200))
+    _wait_for_samples(browser)
+    _ask(browser, SAMPLE % "flower")  # so that the first frame has another picture to compare with
+    frames = []
+    for sample, seconds in (("clock", 3.0), ("orange", 2.4), ("china", 3.0)):
+        _ask(browser, SAMPLE % sample)
+        frames.append(Frame(_readme_frame(browser), seconds))
+    _ask(browser, "document.getElementById('clear')")
+    frames.append(Frame(_readme_frame(browser), 3.0))
+    first, *others = [frame.picture for frame in frames]
     durations_ms = [round(1e3 * frame.seconds) for frame in frames]
-    first.save(IMAGES / "app.gif", save_all=True, append_images=others, duration=durations_ms, loop=0, optimize=True)
+    first.save(
+        IMAGES / "app.webp", save_all=True, append_images=others, duration=durations_ms, loop=0, quality=82, method=6
+    )
+
+
+def _readme_frame(browser: Browser) -> Image.Image:
+    browser.evaluate(HIDE)
+    top, height = browser.evaluate(AREA)
+    clip = {"x": MARGIN, "y": top, "width": README_WIDTH, "height": height, "scale": 1}
+    data = browser.call("Page.captureScreenshot", captureBeyondViewport=True, clip=clip)["data"]
+    picture = Image.open(io.BytesIO(base64.b64decode(data))).convert("RGB")
+    assert picture.height <= README_MOST_HEIGHT + MARGIN, picture.height  # below the squares there is a margin
+    page = Image.new("RGB", (README_WIDTH, README_MOST_HEIGHT), picture.getpixel((README_WIDTH // 2, 0)))
+    page.paste(picture, (0, 0))
+    return page
+
+
+def _record_desk(browser: Browser, address: str) -> dict[str, str]:
+    _open(browser, address, (DESK_WIDTH, 900))
+    _wait_for_samples(browser)
+    for what in (SAMPLE % "china", SAMPLE % "clock", "document.getElementById('compare')"):
+        _ask(browser, what)
+    shown: dict[str, str] = browser.evaluate(SHOWN)
+    _shrunk(browser.screenshot(), SHRINK).save(IMAGES / "app.png", optimize=True)
+    record = browser.evaluate("document.getElementById('record').href")
+    _open(browser, record, (760, 900))
+    browser.wait_for("document.readyState === 'complete'")
+    _shrunk(browser.screenshot(), 1).quantize(64, dither=Image.Dither.NONE).save(IMAGES / "record.png", optimize=True)
+    return shown
+
+
+def _record_phone(browser: Browser, address: str) -> None:
+    _open(browser, address, PHONE_SIZE, "dark")
+    browser.call(
+        "Emulation.setEmulatedMedia",
+        features=[
+            {"name": "prefers-color-scheme", "value": "dark"},
+            {"name": "prefers-reduced-motion", "value": "reduce"},
+        ],
+    )
+    _wait_for_samples(browser)
+    _ask(browser, SAMPLE % "sunflower")
+    _shrunk(browser.screenshot(whole=False), 1).save(IMAGES / "app-phone.png", optimize=True)
 
 
 def _ask(browser: Browser, what: str) -> None:
@@ -72,28 +155,30 @@ def _ask(browser: Browser, what: str) -> None:
     browser.wait_for(READY)
 
 
+def _wait_for_samples(browser: Browser) -> None:
+    browser.wait_for("document.querySelectorAll('#samples button').length")
+    browser.wait_for("[...document.querySelectorAll('#samples img')].every((i) => i.complete && i.naturalWidth)")
+
+
 def _record_demo(browser: Browser, folder: Path) -> None:
     subprocess.run([SPHYNX, "demo", "--out", str(folder / "demo")], check=True)
     (page,) = (folder / "demo").glob("*.html")
     _open(browser, page.as_uri(), DEMO_SIZE)
     browser.wait_for("document.readyState === 'complete'")
-    _few_colours(_shot(browser)).save(IMAGES / "demo.png", optimize=True)
+    picture = _shrunk(browser.screenshot(whole=False), SHRINK)
+    picture.quantize(128, dither=Image.Dither.NONE).save(IMAGES / "demo.png", optimize=True)
 
 
-def _open(browser: Browser, address: str, size: tuple[int, int]) -> None:
-    browser.look(*size, "light")
+def _open(browser: Browser, address: str, size: tuple[int, int], scheme: str = "light") -> None:
+    browser.look(*size, scheme)
     browser.call("Emulation.setScrollbarsHidden", hidden=True)
     browser.call("Page.navigate", url=address)
 
 
-def _shot(browser: Browser) -> Image.Image:
-    window = Image.open(io.BytesIO(browser.screenshot(whole=False))).convert("RGB")
-    size = round(window.width / SHRINK), round(window.height / SHRINK)
-    return window.resize(size, Image.Resampling.LANCZOS)
-
-
-def _few_colours(picture: Image.Image) -> Image.Image:
-    return picture.quantize(64, dither=Image.Dither.NONE)
+def _shrunk(png: bytes, by: float) -> Image.Image:
+    picture = Image.open(io.BytesIO(png)).convert("RGB")
+    size = round(picture.width / by), round(picture.height / by)
+    return picture if by == 1 else picture.resize(size, Image.Resampling.LANCZOS)
 
 
 if __name__ == "__main__":

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from sphynx.cli.output import count, print_json, print_table, short
+from sphynx.cli.output import count, print_json, print_table
 from sphynx.errors import InputError, SphynxError
+from sphynx.svg.chart_axes import bytes_text, seconds_text
 
 if TYPE_CHECKING:
     from sphynx.program.ir import Program
@@ -122,15 +123,15 @@ def _print_tables(found: list[tuple[Path, Prediction]], top: int, unsure_below: 
         )
     print_table(
         "Cost",
-        ["image", "ReLU", ">offline s", ">offline bytes", ">online s", ">online bytes", ">rounds"],
+        ["image", "ReLU", ">offline", ">offline bytes", ">online", ">online bytes", ">rounds"],
         (
             [
                 str(path),
                 seen.backend,
-                f"{seen.offline_seconds:.3f}",
-                short(seen.offline_bytes),
-                f"{seen.online_seconds:.3f}",
-                short(seen.online_bytes),
+                seconds_text(seen.offline_seconds),
+                bytes_text(seen.offline_bytes),
+                seconds_text(seen.online_seconds),
+                bytes_text(seen.online_bytes),
                 count(seen.online_rounds),
             ]
             for path, seen in found

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sys
 from dataclasses import asdict, replace
-from typing import Annotated
+from typing import Annotated, TextIO, cast
 
 import typer
 
+from sphynx.cli.event_lines import EventLines
 from sphynx.cli.options import Json
 from sphynx.cli.output import print_json, print_table
 from sphynx.cli.record_flags import with_record_flags
@@ -30,7 +31,9 @@ def serve(
     settings: ServerSettings,
     limits: Limits,
 ) -> None:
-    """Serve a compiled program. Logs one JSON object per line on stderr; Ctrl-C lets running inferences finish.
+    """Serve a compiled program. Ctrl-C lets running inferences finish.
+
+    The log on stderr has one readable line per event in a terminal, and one JSON object per line elsewhere.
 
     Examples:
 
@@ -49,7 +52,8 @@ def serve(
     from sphynx.api.serving import Server
 
     limits = replace(limits, queue_s=limits.message_s / 2)
-    server = Server(compiled, **vars(replace(settings, limits=limits, log=sys.stderr)))
+    log = cast(TextIO, EventLines(sys.stderr)) if sys.stderr.isatty() and settings.processes == 1 else sys.stderr
+    server = Server(compiled, **vars(replace(settings, limits=limits, log=log)))
     if not check:
         server.serve()
         return

@@ -28,6 +28,8 @@ PEERS = (
 STREAMS = "our stream networks"
 OWN_ROLES = ("s0", "s7", "s6")  # in a chart of latencies, where others' points take s1 to s5
 OWN_MARKS: tuple[Mark, ...] = ("circle", "square", "triangle", "cross")
+QUIET_ROLE = "s6"
+QUIET_MARKS: tuple[Mark, ...] = ("square", "triangle", "cross", "circle", "diamond")
 
 
 @dataclass(frozen=True)
@@ -140,13 +142,15 @@ def pareto_charts(sources: Sources, present: Mapping[str, Any]) -> Iterator[Char
         caption = "Hollow: published by others. Filled: ours. Diamonds: distilled. Hover for names and sources."
         caption += made_elsewhere((run.environment for run in runs), present)
         if peers or len({run.relus for run in runs}) > 1:
+            has_streams = any(isinstance(run.design, StreamDesign) for run in runs)
             yield _pareto(
                 f"pareto-relus-{data}",
                 f"{data}: accuracy against ReLUs",
-                _by_teacher(runs, present),
+                [*_streams(runs, present), *_by_teacher(runs, present)],
                 [(p, float(p.relus)) for p in peers if p.relus],
                 "ReLUs (logarithmic)",
                 caption,
+                is_quiet=has_streams,
             )
         timed = [(row, run) for row in sources.private if row.values.online_s and (run := _run_of(row, runs))]
         if timed and (peers or len({run.accuracy for _, run in timed}) > 1):
@@ -171,14 +175,34 @@ def pareto_charts(sources: Sources, present: Mapping[str, Any]) -> Iterator[Char
                 )
 
 
+def _streams(runs: Sequence[TrainingRun], present: Mapping[str, Any]) -> list[Series]:
+    """Join the stream networks in one bold line, each size at the mean of its seeds, which stands beside it."""
+    by_size: dict[int, list[TrainingRun]] = {}
+    for run in runs:
+        if isinstance(run.design, StreamDesign):
+            by_size.setdefault(run.relus, []).append(run)
+    points = []
+    for relus, alike in sorted(by_size.items()):
+        mean = sum(run.accuracy or 0.0 for run in alike) / len(alike)
+        points.append(Point(relus, mean, " / ".join(_run_tip(run, present) for run in alike), label=f"{mean:.1f}"))
+    return [Series(STREAMS, points, "s0", "diamond", bold=True)] if points else []
+
+
 def _by_teacher(runs: Sequence[TrainingRun], present: Mapping[str, Any]) -> list[Series]:
+    """Show our other networks, grey where streams are what the chart is about."""
+    others = [run for run in runs if not isinstance(run.design, StreamDesign)]
+    has_streams = len(others) < len(runs)
     found = []
-    for name, distilled in (("ours", False), ("ours, distilled", True)):
+    for name, distilled in (("our other networks" if has_streams else "ours", False), ("ours, distilled", True)):
         points = [
-            Point(run.relus, run.accuracy or 0.0, _run_tip(run, present)) for run in runs if run.distilled == distilled
+            Point(run.relus, run.accuracy or 0.0, _run_tip(run, present))
+            for run in others
+            if run.distilled == distilled
         ]
+        words = "our others, distilled" if has_streams and distilled else name
         mark: Mark = "diamond" if distilled else "circle"
-        found.append(Series(name, points, "s0", mark, joined=False, named=bool(points)))
+        role = QUIET_ROLE if has_streams else "s0"
+        found.append(Series(words, points, role, mark, joined=False, named=bool(points)))
     return found
 
 
@@ -218,16 +242,21 @@ def _pareto(
     peers: Sequence[tuple[Published, float]],
     x_name: str,
     caption: str,
+    is_quiet: bool = False,
 ) -> Chart:
+    """`is_quiet` draws what others published in grey, told apart by marks and by hovering."""
+
     def draw(width: float) -> Drawing:
         series = list(own)
         names = dict.fromkeys((p.method, p.distilled) for p, _ in peers)
         colour = roles(method for method, _ in names)
         for method, distilled in names:
             points = [Point(x, p.accuracy, p.tip()) for p, x in peers if (p.method, p.distilled) == (method, distilled)]
-            role = f"s{(int(colour[method][1:]) + 1) % SERIES}"
+            role = QUIET_ROLE if is_quiet else f"s{(int(colour[method][1:]) + 1) % SERIES}"
             name = f"{method}, distilled" if distilled else method
             mark: Mark = "diamond" if distilled else "circle"
+            if is_quiet:
+                mark = QUIET_MARKS[list(colour).index(method) % len(QUIET_MARKS)]
             points.sort(key=lambda p: p.x)
             series.append(Series(name, points, role, mark, hollow=True, dashed=True))
         points = [point for s in series for point in s.points]

@@ -22,7 +22,7 @@ from sphynx.version import __version__
 TITLE = "Record of a private inference"
 BACKEND_NAMES = {"gmw": "GMW", "gc": "garbled circuits"}
 CLIENT_LEARNED = (
-    "The answers below, and the public program: the network's layers, sizes, scales and class names. Nothing else "
+    "The answers above, and the public program: the network's layers, sizes, scales and class names. Nothing else "
     "about the weights."
 )
 SERVER_LEARNED = (
@@ -51,7 +51,7 @@ h1 { font-size: 1.5rem; margin: 0 0 .2rem; } h2 { font-size: 1.05rem; margin: 1.
 dl { display: grid; grid-template-columns: minmax(6rem, auto) 1fr; gap: .2rem 1rem; margin: .6rem 0; }
 dt { color: #55606f; } dd { margin: 0; overflow-wrap: anywhere; }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
-th, td { text-align: left; padding: .3rem .6rem .3rem 0; border-bottom: 1px solid #d5dce6; overflow-wrap: anywhere; }
+th, td { text-align: left; padding: .3rem .6rem .3rem 0; border-bottom: 1px solid #d5dce6; vertical-align: top; }
 .note { border-top: 2px solid #1c2430; margin-top: 1.4rem; padding-top: .6rem; }
 @media (max-width: 30rem) {
   body { padding: 1rem; } dl { grid-template-columns: 1fr; } dd { margin-bottom: .4rem; }
@@ -123,7 +123,7 @@ class AnswerRecord:
             ("Software", f"Sphynx {__version__}"),
         )
         rows = "".join(_row("td", _cells(answer)) for answer in self.answers)
-        heads = ("picture", "answer", "online", "online bytes", "rounds", "prepared", "ReLUs by")
+        heads = ("picture", "answer", "online", "prepared before", "ReLUs by")
         return f"""<!doctype html>
 <html lang="en">
 <head>
@@ -164,9 +164,7 @@ def _cells(answer: RecordedAnswer) -> tuple[str, ...]:
     return (
         answer.picture,
         answer.answer,
-        f"{1e3 * answer.online_seconds:.0f} ms",
-        f"{answer.online_bytes:,}",
-        str(answer.online_rounds),
+        f"{1e3 * answer.online_seconds:.0f} ms, {answer.online_bytes:,} bytes, {answer.online_rounds} rounds",
         f"{1e3 * answer.offline_seconds:.0f} ms, {answer.offline_bytes:,} bytes",
         answer.backend,
     )

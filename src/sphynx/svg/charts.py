@@ -22,6 +22,7 @@ class Point:
     y: float
     tip: str = ""
     error: float = 0.0
+    label: str = ""  # beside its mark
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,7 @@ class Series:
     marked: bool = True
     dashed: bool = False
     named: bool = True  # in the legend
+    bold: bool = False  # what the chart is about
 
 
 def curves(
@@ -66,7 +68,8 @@ def curves(
         if s.joined and len(places) > 1:
             # A curve without marks is hovered over as a whole, and tells its last value.
             tip = "" if s.marked else s.points[-1].tip
-            drawing.add(Line(tuple(places), s.role, 2.0 if not s.dashed else 1.5, s.dashed, tip))
+            thick = 4.0 if s.bold else 1.5 if s.dashed else 2.0
+            drawing.add(Line(tuple(places), s.role, thick, s.dashed, tip))
     for s in behind_first:
         for point in s.points:
             px, py = frame.at(point.x, point.y)
@@ -74,7 +77,11 @@ def curves(
                 up, down = frame.y_at(point.y + point.error), frame.y_at(point.y - point.error)
                 drawing.add(Line(((px, up), (px, down)), s.role, 1.2))
             if s.marked:
-                drawing.add(Dot(px, py, s.role, s.mark, 4.5, s.hollow, point.tip))
+                drawing.add(Dot(px, py, s.role, s.mark, 6.5 if s.bold else 4.5, s.hollow, point.tip))
+            if point.label:
+                half = text_width(point.label, SIZE) / 2 + 2
+                middle = min(max(px, left + half), width - half)
+                drawing.add(Text(middle, py - 11, point.label, s.role, "middle", SIZE, bold=True))
     for number, line in enumerate(note_lines):
         drawing.add(Text(6, top + height + 46 + 12 + 16 * number, line, "muted", size=11))
     return drawing
