@@ -29,6 +29,7 @@ def test_events_are_told_in_words() -> None:
     assert told("serving", host="127.0.0.1", port=7443, name="digits", bundles=2) == (
         "Serving digits on 127.0.0.1:7443; Ctrl-C stops (2 bundles ready)\n"
     )
+    work: dict[str, str | int | float]
     work = {"client": "alice", "backend": "gmw", "sent_bytes": 526_600, "received_bytes": 220_600, "rounds": 13}
     assert told("inferred", seconds=0.0204, **work) == (
         "alice: answered in 20.4 ms (gmw): 527 kB sent, 221 kB received, 13 rounds\n"
