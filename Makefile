@@ -62,6 +62,7 @@ docs: $(INSTALLED)
 docs-site: $(TOOLS) $(VENV)/.extra-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 	$(BIN)/python docs/check_site.py out/site
+	if command -v chromium > /dev/null; then $(BIN)/python docs/measure_site.py out/site; fi
 
 # Every message and help text in one file, to be read through before a release.
 messages: $(INSTALLED)
