@@ -1,6 +1,7 @@
 """`sphynx models` on a run on digits, and the verbs that take a model where they take a run."""
 
 import json
+import shlex
 from pathlib import Path
 
 import pytest
@@ -26,7 +27,8 @@ def test_from_a_run_to_a_model_and_its_card(sphynx: Sphynx) -> None:
     assert sphynx("train", "tiny.json", "--data", "digits", "--out", run, *one_epoch).code == 0
     evaluated = sphynx("eval", run, "--data", "digits", "--device", "cpu", "--json").out
     Path("evaluation.json").write_text(evaluated)
-    Path("commands").write_text(f"# tiny.json: by hand\nsphynx train tiny.json --data digits --out {run}\n")
+    command = shlex.join(["sphynx", "train", "tiny.json", "--data", "digits", "--out", run, *one_epoch])
+    Path("commands").write_text(f"# tiny.json: by hand\n{command}\n")
     pack = [run, "--name", "tiny-digits", "--folder", models, "--evaluation", "evaluation.json"]
     pack += ["--commands", "commands"]
     assert CliRunner().invoke(command_line(pack_run), pack).exit_code == 0
@@ -38,6 +40,17 @@ def test_from_a_run_to_a_model_and_its_card(sphynx: Sphynx) -> None:
         assert part in shown
     card = json.loads(sphynx("models", "show", "tiny-digits", "--folder", models, "--json").out)
     assert card["evaluation"]["accuracy"] == json.loads(evaluated)["accuracy"]
+
+    said = sphynx("models", "rebuild", "tiny-digits", "--folder", models).out
+    assert "# tiny.json: by hand\n" in said and f"\n{command}\n" in said and "labels" in said
+    missing = sphynx("models", "rebuild", "tiny-digits", "--folder", models, "-o", "elsewhere")
+    assert missing.code == 2 and "it needs tiny.json: by hand" in missing.err
+    Path("elsewhere").mkdir()
+    DESIGN.save(Path("elsewhere/tiny.json"))
+    rebuild = ["models", "rebuild", "tiny-digits", "--folder", models, "-o", "elsewhere", "--json"]
+    made = json.loads(sphynx(*rebuild).out)
+    assert made["accuracy"] == made["accuracy_on_card"] == card["accuracy"]  # same machine, torch and threads
+    assert sphynx(*rebuild).code == 2  # there is a run already
 
     model = f"{models}/tiny-digits"
     again = json.loads(sphynx("eval", model, "--data", "digits", "--device", "cpu", "--json").out)

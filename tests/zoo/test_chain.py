@@ -131,6 +131,12 @@ def test_a_chain_runs_only_sphynx_and_only_in_its_folder(line: str) -> None:
         Chain((), (), "/run", ())
 
 
+@pytest.mark.parametrize("file", sorted((Path(__file__).parents[2] / "reproduction").glob("*.commands")), ids=str)
+def test_chains_of_the_clone_can_be_packed(file: Path, runs: dict[str, Path], tmp_path: Path) -> None:
+    chain = _pack(tmp_path, runs["one"], commands=file)
+    assert chain.needs and chain.commands[-1][-1].startswith("runs/")
+
+
 @pytest.mark.parametrize("name", model_names())
 def test_shipped_cards_have_a_chain_or_say_what_is_not_known(name: str) -> None:
     card = load_card(name)

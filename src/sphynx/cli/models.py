@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,7 +19,7 @@ Folder = Annotated[Path | None, typer.Option("--folder", help="Folder of the mod
 
 @app.callback()
 def models(context: typer.Context) -> None:
-    """Trained models: list, show."""
+    """Trained models: list, show, rebuild."""
     if context.invoked_subcommand is None:
         list_models()
 
@@ -68,6 +69,55 @@ def show_model(
         print_json(card)
         return
     print_table(card["name"], ["", ""], _rows(card))
+
+
+@app.command("rebuild")
+def rebuild(
+    name: Annotated[str, typer.Argument(help="A name from `sphynx models ls`.")],
+    out: Annotated[
+        Path | None, typer.Option("-o", "--out", help="Run the chain in this folder, which has what it needs.")
+    ] = None,
+    folder: Folder = None,
+    as_json: Json = False,
+) -> None:
+    """Print the chain that a model comes from, from data to weights; with -o run it and compare accuracies.
+
+    Examples:
+
+      sphynx models rebuild xray-11k
+
+      sphynx models rebuild xray-11k -o rebuilt
+    """
+    from sphynx.api.rebuilding import load_chain, rebuild_model
+
+    if out is not None:
+        made = rebuild_model(name, out, folder, lambda line: typer.echo(f"$ {line}", err=True))
+        if as_json:
+            print_json(made.to_json())
+            return
+        rows = [["rebuilt", f"{made.accuracy:.2%}"], ["on the card", f"{made.accuracy_on_card:.2%}"]]
+        print_table(name, ["test accuracy", ""], [*rows, ["run", made.run]])
+        return
+    chain = load_chain(name, folder)
+    if as_json:
+        print_json(chain.to_json())
+        return
+    for need in chain.needs:
+        typer.echo(f"# {need}")
+    for words in chain.commands:
+        typer.echo(shlex.join(words))
+    typer.echo(f"# makes {chain.makes}")
+    print_table(
+        "Trainings on the way",
+        ["network", ">accuracy", ">seed", ">minutes", "device", "commit", "weights", "taught by"],
+        (
+            [
+                *(one.network, f"{one.accuracy:.2%}", str(one.seed), f"{one.minutes:.1f}", one.device, one.commit[:12]),
+                *(one.weights[:12], ", ".join(teacher[:12] for teacher in one.taught_by) or "labels"),
+            ]
+            for one in chain.trainings
+        ),
+    )
 
 
 def _accuracy(card: dict[str, Any]) -> float:

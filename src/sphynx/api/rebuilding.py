@@ -1,0 +1,93 @@
+"""A model made again from the chain on its card, in an empty folder, and its accuracy beside the card's."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from sphynx.errors import InputError, SphynxError
+from sphynx.record import Record
+from sphynx.train.results import RESULT
+from sphynx.zoo import shipped
+from sphynx.zoo.chain import Chain, chain_of, find_unknowns
+
+_INSTALLED = "sphynx"  # the other programs of a chain are modules of a clone
+
+
+@dataclass(frozen=True)
+class Rebuilt(Record):
+    """`run` is the folder that the commands ended with; accuracies are of the test images, final epoch."""
+
+    name: str
+    run: str
+    accuracy: float
+    accuracy_on_card: float
+
+
+def load_chain(name: str, folder: Path | None = None) -> Chain:
+    """Load the chain of a model, from data to weights."""
+    card = shipped.load_card(name, folder or shipped.SHIPPED)
+    chain = chain_of(card)
+    if chain is None:
+        raise InputError(
+            f"its card has no chain of commands. {' '.join(find_unknowns(card))}",
+            where=name,
+            remedy="Train it anew as docs/stream.md or docs/training.md say, and pack it with its teachers.",
+        )
+    return chain
+
+
+def rebuild_model(
+    name: str, out: Path, folder: Path | None = None, tell: Callable[[str], None] = lambda _: None
+) -> Rebuilt:
+    """Run a model's chain in the folder `out`, in which what the chain needs has to lie, and nothing else. Its
+    commands run as they stand, with this Python; `tell` hears each before it runs."""
+    chain = load_chain(name, folder)
+    _check_needs(chain, out)
+    for words in chain.commands:
+        tell(shlex.join(words))
+        ran = subprocess.run(_with_this_python(words), cwd=out, env=_with_clone(words), check=False)
+        if ran.returncode:
+            raise SphynxError(
+                f"`{shlex.join(words)}` ended with exit code {ran.returncode}",
+                where=str(out),
+                remedy="See what it said above; training goes on where it stopped if the command is given again.",
+            )
+    result = shipped.read_object(out / chain.makes / RESULT)
+    on_card = shipped.load_card(name, folder or shipped.SHIPPED)["accuracy"]
+    return Rebuilt(name, str(out / chain.makes), float(result["accuracy"]), float(on_card))
+
+
+def _check_needs(chain: Chain, out: Path) -> None:
+    missing = [need for need in chain.needs if not (out / need.partition(": ")[0]).exists()]
+    if missing:
+        raise InputError(
+            f"it needs {'; '.join(missing)}", where=str(out), remedy="Put it there, or link it, under that name."
+        )
+    if (out / chain.makes).exists():
+        raise InputError(
+            f"{chain.makes} is there already", where=str(out), remedy="Rebuild in a folder that has the data alone."
+        )
+
+
+def _with_this_python(words: tuple[str, ...]) -> list[str]:
+    """Run the verbs of this very Sphynx, whatever PATH finds."""
+    first = ["-m", _INSTALLED] if words[0] == _INSTALLED else []
+    return [sys.executable, *first, *words[1:]]
+
+
+def _with_clone(words: tuple[str, ...]) -> dict[str, str]:
+    """Let modules of a clone be found, where the chain has some: from the folder that this is run in."""
+    if words[0] == _INSTALLED:
+        return dict(os.environ)
+    module = words[2].partition(".")[0]
+    if not (Path.cwd() / module).is_dir():
+        raise InputError(
+            f"the chain runs {module}, which is not installed", where=str(Path.cwd()), remedy="Run it in a clone."
+        )
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path.cwd()), os.environ.get("PYTHONPATH", "")])}
