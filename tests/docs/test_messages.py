@@ -41,7 +41,7 @@ def test_the_list_has_errors_help_and_progress(made: dict[str, Any]) -> None:
         "Print JSON instead of tables.",  # a flag
         "sphynx plan --relu-budget 50k",  # a verb's help
         "passes over the training images",  # a recipe's value
-        "Bundles prepared, by backend.",  # a metric
+        "Bundles prepared, by program and backend.",  # a metric
     ):
         assert known in text
     (ROOT / "out").mkdir(exist_ok=True)

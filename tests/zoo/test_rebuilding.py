@@ -1,4 +1,4 @@
-"""What of a chain is run, and what is refused before anything runs."""
+"""A chain that is run again: what is refused before anything runs, and what of it fails."""
 
 import json
 from pathlib import Path

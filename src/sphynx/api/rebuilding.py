@@ -37,7 +37,7 @@ def load_chain(name: str, folder: Path | None = None) -> Chain:
         raise InputError(
             f"its card has no chain of commands. {' '.join(find_unknowns(card))}",
             where=name,
-            remedy="Train it anew as docs/stream.md or docs/training.md say, and pack it with its teachers.",
+            remedy="Train it again as docs/stream.md or docs/training.md say, and pack it with its teachers.",
         )
     return chain
 
