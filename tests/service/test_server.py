@@ -270,7 +270,7 @@ def test_metrics_count_and_logs_hold_no_secret(served: Scene) -> None:
     assert urllib.request.urlopen(f"{url}/healthz", timeout=20).status == 200
     known = {"time", "event", "client", "fingerprint", "address", "why", "where", "result", "host", "port", "name"}
     known |= {"metrics_port", "program", "bundles", "bundle", "backend", "batch", "seconds", "rounds"}
-    known |= {"sent_bytes", "received_bytes", "suppressed", "ahead", "security"}
+    known |= {"sent_bytes", "received_bytes", "suppressed", "ahead", "security", "reveal"}
     assert {key for line in served.server.log for key in line} <= known
     whole = json.dumps(served.server.log)
     assert not [logit for logit in served.logits if str(logit) in whole]
