@@ -15,9 +15,11 @@ from sphynx.design.request import long_enough, recipe_for
 from sphynx.errors import InputError
 from sphynx.network.build import is_network
 from sphynx.network.trained import TrainedNetwork
+from sphynx.reduce.reduction import AUTO as AUTO_METHODS
 from sphynx.reduce.reduction import reduce_trained
 from sphynx.reduce.results import ReduceResult
-from sphynx.reduce.settings import ReduceSettings, ReductionSettings
+from sphynx.reduce.settings import Method, ReduceSettings, ReductionSettings
+from sphynx.run.progress import Voice
 from sphynx.run.settings import AUTO
 from sphynx.run.work import open_work
 from sphynx.space.artifact import is_foreign
@@ -35,9 +37,10 @@ def reduce_network(
     network: TrainedNetwork | nn.Module | str | Path, data: Data | str | Path | None, settings: ReductionSettings
 ) -> ReduceResult:
     """Take a trained network down to a budget of ReLUs, by distillation from itself; the labels of `data` are not used.
-    It is a run folder, a name, what `load_network` gave, a torch module, or an ONNX or .pt2 file, whose images were
-    normalised by `mean` and `std`. Of a file, `data` may be a folder of pictures without labels. `load_network(out)`
-    is the result.
+    A `latency_budget`, seconds or "200ms", takes as many ReLUs as are estimated to fit that time online.
+    The network is a run folder, a name, what `load_network` gave, a torch module, or an ONNX or .pt2 file, whose
+    images were normalised by `mean` and `std`. Of a file, `data` may be a folder of pictures without labels.
+    `load_network(out)` is the result.
 
     `method` "auto" tries "stream" and "channels" and keeps the better; docs/reduce.md describes all. `settings` are
     values of the reduction (`ReduceSettings`), and, as in {"training.epochs": 20}, of the training that follows, whose
@@ -46,7 +49,14 @@ def reduce_network(
         >>> result = sphynx.reduce_network("runs/digits", "digits", relu_budget=300, out="runs/fewer")  # doctest: +SKIP
         >>> result.best.method, result.best.accuracy  # doctest: +SKIP
     """
-    budget, given, recipe = parse_relu_budget(settings.relu_budget), settings.settings, settings.recipe
+    given, recipe = settings.settings, settings.recipe
+    if (settings.relu_budget is None) == (settings.latency_budget is None):
+        raise InputError(
+            "a reduction needs one budget, in ReLUs or in seconds",
+            where="`relu_budget`, `latency_budget`",
+            remedy="Give `relu_budget` or `latency_budget`.",
+        )
+    budget = None if settings.relu_budget is None else parse_relu_budget(settings.relu_budget)
     own = {name: value for name, value in given.items() if not name.startswith(TRAINING)}
     values = {name.removeprefix(TRAINING): value for name, value in given.items() if name.startswith(TRAINING)}
     chosen = read_settings(ReduceSettings, {"method": settings.method}, given=own, where="reduction")
@@ -59,7 +69,7 @@ def reduce_network(
         return reduce_trained(
             trained,
             images,
-            budget,
+            _budgets(trained, settings, chosen, work.voice) if budget is None else budget,
             chosen,
             training,
             Path(settings.out),
@@ -91,6 +101,28 @@ def _open_inputs(
         return open_given(network, data, normalisation)
     images = as_data(data)
     return TrainedNetwork(network.design.name, network.eval(), images.mean, images.std), images
+
+
+def _budgets(
+    trained: TrainedNetwork, settings: ReductionSettings, chosen: ReduceSettings, voice: Voice
+) -> dict[Method, int]:
+    """The ReLUs that each method to try may leave for the latency."""
+    from sphynx.api.rates import machine_rates
+    from sphynx.api.reduction_budgets import relus_within
+    from sphynx.program.cost.link import parse_link, parse_seconds
+
+    if chosen.method == "cryptonas":
+        raise InputError(
+            "its networks are drawn at random for a number of ReLUs",
+            where="`latency_budget`",
+            remedy="Give `relu_budget`, or another `method`.",
+        )
+    seconds, link = parse_seconds(settings.latency_budget or 0.0), parse_link(settings.link)
+    found: dict[Method, int] = {}
+    for method in AUTO_METHODS if chosen.method == "auto" else (chosen.method,):
+        found[method] = relus_within(trained, method, seconds, link, chosen.backend, machine_rates())
+        voice.say(f"{method}: {found[method]:,} ReLUs for {1e3 * seconds:g} ms over {link.name}", stage="reduce")
+    return found
 
 
 def _named(data: Data | str | Path | None, where: str) -> Data | str | Path:

@@ -42,6 +42,8 @@ def reduce(
 
       sphynx reduce runs/resnet18 --relu-budget 25k --method snl --search-epochs 60 -o runs/snl
 
+      sphynx reduce runs/resnet18 --latency-budget 200ms --link lan --method channels -o runs/fast
+
       sphynx reduce mine.onnx --data pictures --mean 0.5 --std 0.25 --relu-budget 50k -o runs/reduced
 
       sphynx reduce runs/digits --relu-budget 300 -o runs/fewer --resume

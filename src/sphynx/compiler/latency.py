@@ -24,6 +24,7 @@ from sphynx.program.cost.estimate import Estimate, Rates, estimate
 from sphynx.program.cost.link import Link
 from sphynx.program.cost.widths import guess_bits, guess_program
 from sphynx.space.design import Design
+from sphynx.space.files import AnyDesign
 from sphynx.space.planner import PlanList, least_relus, plan
 from sphynx.space.stream import StreamDesign
 
@@ -40,7 +41,7 @@ class _Stacks(Container[str]):
 
 
 def design_estimate(
-    design: Design | StreamDesign,
+    design: AnyDesign,
     rates: Rates,
     link: Link,
     backend: Backend | None,
@@ -52,8 +53,7 @@ def design_estimate(
     if cuts is None and isinstance(design, Design):
         cuts = _Stacks() if design.conv_stack == "paper" else ()
     elif cuts is None:
-        assert isinstance(design, StreamDesign)
-        cuts = stream_cuts(design, link, backend, precision)
+        cuts = stream_cuts(design, link, backend, precision) if isinstance(design, StreamDesign) else ()
     graph = _outline(design)(cuts).graph
     bits = guess_bits(graph, precision.weight_bits, precision.activation_bits, precision.link_bits)
     return estimate(guess_program(graph, bits, precision.weight_bits), rates, link, backend)
@@ -65,7 +65,7 @@ def stream_cuts(
     return choose_cuts(_outline(design), precision, Deployment(backend, link))
 
 
-def _outline(design: Design | StreamDesign) -> Callable[[Container[str]], Fused]:
+def _outline(design: AnyDesign) -> Callable[[Container[str]], Fused]:
     network, channels = build_network(design), design.image.channels
 
     def outline(cuts: Container[str]) -> Fused:

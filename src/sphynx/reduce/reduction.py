@@ -66,7 +66,7 @@ CHOSEN, CHOICE = "chosen", "choice.json"
 def reduce_trained(
     trained: TrainedNetwork,
     data: Data,
-    relu_budget: int,
+    relu_budget: int | Mapping[Method, int],
     settings: ReduceSettings,
     recipe: Recipe,
     out: Path,
@@ -76,11 +76,15 @@ def reduce_trained(
     resume: bool = False,
     voice: Voice = QUIET,
 ) -> ReduceResult:
-    """The recipe distils; its images are normalised as the original's were."""
+    """The recipe distils; its images are normalised as the original's were. Several methods may have budgets of their
+    own."""
     relus = trained.design.relus
-    if not 0 < relu_budget < relus:
+    names = AUTO if settings.method == "auto" else (settings.method,)
+    budgets = {name: relu_budget if isinstance(relu_budget, int) else relu_budget[name] for name in names}
+    largest = max(budgets.values())
+    if not 0 < min(budgets.values()) <= largest < relus:
         raise InputError(
-            f"{relu_budget:,} is not a budget below the network's {relus:,} ReLUs",
+            f"{largest:,} is not a budget below the network's {relus:,} ReLUs",
             where="`relu_budget`",
             remedy="Give less, such as a tenth of them.",
         )
@@ -91,18 +95,17 @@ def reduce_trained(
             remedy='Give `settings={"distillation": "kl"}`, or the recipe distil.',
         )
     data = dataclasses.replace(data, mean=trained.mean, std=trained.std)
-    names = AUTO if settings.method == "auto" else (settings.method,)
     several = len(names) > 1
     if several:
         recipe = dataclasses.replace(recipe, held_out=settings.held_out)  # networks are compared on what none has seen
-    task = Task(as_teacher(trained, data), data, relu_budget, settings, recipe, out, seed, device, resume, voice)
+    task = Task(as_teacher(trained, data), data, largest, settings, recipe, out, seed, device, resume, voice)
     tried = []
     for name in names:
-        own = dataclasses.replace(task.within(name), settings=settings.by(name))
+        own = dataclasses.replace(task.within(name), settings=settings.by(name), relu_budget=budgets[name])
         voice.say(f"method {name}", stage="reduce")
         tried.append(_reduce(own, name, out / name / "run" if several else out))
     accuracy = evaluate(task.original, data.test, data.mean, data.std).accuracy
-    result = ReduceResult(relu_budget, relus, accuracy, tuple(tried))
+    result = ReduceResult(largest, relus, accuracy, tuple(tried))
     if several:
         _keep(out / result.best.method / "run", out)
     RunFolder(out).write_json(REDUCTION, result.to_json())

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from sphynx.config import Fault, described, parse_numbers, setting
+from sphynx.config import Fault, parse_numbers, setting
 from sphynx.record import Record
 from sphynx.run.settings import AUTO, WorkSettings
 from sphynx.train.recipe import Recipe
@@ -67,7 +67,14 @@ class ReduceSettings(Record):
 class ReductionSettings(WorkSettings):
     """The keywords of `sphynx.reduce_network`; those of a method are `ReduceSettings`."""
 
-    relu_budget: int | str = field(metadata=described("50k, 1.2M or 51200."))
+    relu_budget: int | str | None = setting(None, "50k, 1.2M or 51200.")
+    latency_budget: float | str | None = setting(
+        None,
+        "Instead of `relu_budget`: as many ReLUs as fit an estimated online latency such as 200ms.",
+    )
+    link: str = setting(
+        "lan", "With a latency: loopback, lan (0.5 ms, 1 Gbit/s), wan (40 ms, 100 Mbit/s), or one such as 20ms,300Mbit."
+    )
     method: Method = setting("auto", "auto tries stream and channels, and keeps the better.")
     mean: Sequence[float] | float | None = setting(
         None,
