@@ -218,7 +218,8 @@ def test_an_onnx_network_needs_data_and_statistics_that_fit(
 
 
 @pytest.mark.parametrize(
-    "fault", ["no file", "no onnx", "a layer that cannot be compiled", "no output", "no run", "micro cells"]
+    "fault",
+    ["no file", "no onnx", "a layer that cannot be compiled", "a softmax over the batch", "no run", "micro cells"],
 )
 def test_a_bad_network_is_refused_before_data_are_opened(
     fault: str, sphynx: Sphynx, run_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -230,8 +231,8 @@ def test_a_bad_network_is_refused_before_data_are_opened(
         file.write_bytes(b"not a network")
     elif fault == "a layer that cannot be compiled":
         write(make.model(make.node("Tanh", make.conv("x", 1, 2))), file)
-    elif fault == "no output":  # found only by walking the graph
-        write(make.model(make.conv("x", 1, 2)), file)
+    elif fault == "a softmax over the batch":  # found only by walking the graph
+        write(make.model(make.node("Softmax", make.conv("x", 1, 2), axis=0)), file)
     elif fault == "no run":
         (run_folder / "model.safetensors").unlink()
     elif fault == "micro cells":

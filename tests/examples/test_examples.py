@@ -28,14 +28,17 @@ SHOWS = {
     "06": r"bandit: .*\nnormal: .*\nreduce: .*\na network of these cells: [\d,]+ ReLUs",
     "08": r"1024 ReLUs before, (1\d\d|200) now\n(.*\n){2}(picture \d: \d privately, \d in truth\n){2}",
     "07": r'(  service: "POST .* 200 -\n\w+: \{"label": "\w+", "probability": [\d.]+\}\n){3}',
+    "09": r"a map of \(1, 16, 16\), behind a sigmoid\n(picture \d: intersection over union 0\.[5-9]\d\n){3}",
+    "10": r"scores off by 0\.\d+%, boxes off by [\d.]+%\n(found \[.*\], drawn \[.*\]\n){3}",
+    "11": r"outputs \['embedding'\]\n(a [89]: like the enrolled 8 [\d.-]+, like the enrolled 9 [\d.-]+\n){4}",
+    "12": r"it reads numbers, -1\.5 to 1\.5 in 12 bits\n(answered (low|middle|high), played (low|middle|high)\n){4}",
 }
 
 
-@pytest.mark.parametrize(
-    "numbers",
-    [("01",), ("02", "03", "04", "07"), ("05",), ("06",), pytest.param(("08",), marks=pytest.mark.slow)],
-    ids="-".join,
-)
+SLOW = [pytest.param((number,), marks=pytest.mark.slow) for number in ("08", "09", "10", "11")]
+
+
+@pytest.mark.parametrize("numbers", [("01",), ("02", "03", "04", "07"), ("05",), ("06",), *SLOW, ("12",)], ids="-".join)
 def test_examples(numbers: tuple[str, ...], tmp_path: Path, warm: Warm) -> None:
     for number in numbers:
         ran = subprocess.run(

@@ -9,8 +9,10 @@ from torch import nn
 
 from sphynx.compiler.originals import torch_judge
 from sphynx.errors import InputError
+from sphynx.program.ir import Graph, Linear, Term
 from sphynx.program.judgement import ORIGINAL, Original, hash_of, judge, load_original, save_original
 from sphynx.program.outputs import Output
+from sphynx.space.tally import Shape
 
 random = np.random.default_rng(0)
 IMAGES = random.integers(0, 256, (50, 1, 4, 4), np.uint8)
@@ -53,6 +55,16 @@ def test_logits_that_hardly_vary_are_named() -> None:
     constant = np.ones((50, 3))
     assert judge(original(constant), constant).fault is None
     assert judge(original(constant), constant + 1).fault is not None
+
+
+def test_probabilities_that_are_as_good_as_none_hardly_vary() -> None:
+    """Text is looked for where there is none: what is left of a sigmoid is how single precision rounds it."""
+    steps = (Linear("map", (Term("pixels", 1, 1),), Shape(3, 1, 1)),)
+    layout = Graph(Shape(1, 1, 1), steps, outputs=(Output("text", "map", final="sigmoid"),))
+    wanted = 1e-9 * random.uniform(size=(50, 3))
+    judged = judge(original(wanted), 1.5 * wanted, 1.2 * wanted, layout)
+    assert judged.hardly_varies and judged.read_error == 0 and judged.fault is not None
+    assert "hardly vary" in judged.fault[0] and "trained weights" in judged.fault[1]
 
 
 def test_a_network_that_only_guesses_is_doubted() -> None:

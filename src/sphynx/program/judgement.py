@@ -29,6 +29,7 @@ MISREAD = 0.02  # of the same spread, before anything is rounded: then the file 
 HARDLY_VARYING = 0.01  # of the answers' own size: from image to image they are as good as constant
 GUESSING = 0.2  # of the way from guessing to no mistakes: less, on training images, is hardly better than guessing
 SINGLE_PRECISION = float(np.finfo(np.float32).eps)
+_LEAST_PROBABILITY = 0.01  # an output of smaller ones says nothing, and float networks round them roughly
 _ROUNDINGS = 1000  # that a float network's answers may be off by, relative to their size: sums of many rounded numbers
 
 MISREAD_REMEDY = (
@@ -193,14 +194,16 @@ def judge(original: Original, found: Array, read: Array | None = None, layout: G
 
 def _split(
     layout: Graph | None, wanted: Array, found: Array, read: Array | None
-) -> Iterator[tuple[str, Array, Array, Array | None]]:
+) -> Iterator[tuple[str, float, Array, Array, Array | None]]:
+    """Give each output's name, the least size that its numbers are measured by, and its numbers three times."""
     if layout is None:
-        yield LOGITS, wanted, found, read
+        yield LOGITS, 0.0, wanted, found, read
         return
     first = 0
     for output in layout.outputs:
         own = slice(first, first + prod(output.dims))
-        yield output.name, wanted[:, own], found[:, own], None if read is None else read[:, own]
+        least = _LEAST_PROBABILITY if output.final in ("sigmoid", "softmax") else 0.0
+        yield output.name, least, wanted[:, own], found[:, own], None if read is None else read[:, own]
         first = own.stop
 
 
@@ -217,8 +220,10 @@ def _scores(layout: Graph | None) -> slice | None:
     return None
 
 
-def _compare(original: Original, name: str, wanted: Array, found: Array, read: Array | None) -> OutputError:
-    spread, size = float(np.std(wanted - wanted.mean(axis=0))), _root_mean_square(wanted)
+def _compare(
+    original: Original, name: str, least: float, wanted: Array, found: Array, read: Array | None
+) -> OutputError:
+    spread, size = float(np.std(wanted - wanted.mean(axis=0))), max(least, _root_mean_square(wanted))
     read_error = None
     if read is not None:
         off = _root_mean_square(read - wanted)
