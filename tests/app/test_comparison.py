@@ -49,6 +49,7 @@ def test_a_record_says_what_was_asked_of_whom_and_what_it_rests_on(scene: Scene)
         assert scene.request("GET", f"record?answer={number}")[0] == 400
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [390, 1280])
 def test_the_page_shows_both_and_opens_the_record(scene: Scene, browser: Browser, width: int) -> None:
     open_page(browser, scene, width)

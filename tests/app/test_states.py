@@ -53,6 +53,7 @@ def show(browser: Browser, **found: Any) -> str:
     return str(browser.evaluate(SHOW % json.dumps({**TOLD, **found})))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [390, 1280])
 def test_the_promise_comes_first_and_what_is_for_experts_is_closed(scene: Scene, browser: Browser, width: int) -> None:
     open_page(browser, scene, width)
@@ -73,6 +74,7 @@ def test_the_promise_comes_first_and_what_is_for_experts_is_closed(scene: Scene,
     assert browser.complaints == []
 
 
+@pytest.mark.slow
 def test_an_address_of_an_earlier_start_is_a_page(scene: Scene, browser: Browser) -> None:
     browser.look(390, 844, "light")
     browser.call("Page.navigate", url=f"http://{urlsplit(scene.app.url).netloc}/an-older-token/")
@@ -105,6 +107,7 @@ def test_answers_are_sure_or_unsure_by_the_probability_that_the_page_states(scen
     assert "pine tree with 28 %" in status and "below 50 %" in status
 
 
+@pytest.mark.slow
 def test_a_label_alone_has_no_bars(scene: Scene, browser: Browser) -> None:
     open_page(browser, scene)
     assert show(browser, labels=["pine_tree"]) == "alone"
@@ -113,6 +116,7 @@ def test_a_label_alone_has_no_bars(scene: Scene, browser: Browser) -> None:
     assert browser.evaluate("document.querySelectorAll('#bars li').length") == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [390, 1280])
 def test_outputs_that_are_not_classes_are_drawn_or_listed(scene: Scene, browser: Browser, width: int) -> None:
     open_page(browser, scene, width)
@@ -128,6 +132,7 @@ def test_outputs_that_are_not_classes_are_drawn_or_listed(scene: Scene, browser:
     assert browser.evaluate("document.documentElement.scrollWidth") <= width
 
 
+@pytest.mark.slow
 def test_no_error_speaks_python(scene: Scene, browser: Browser) -> None:
     open_page(browser, scene)
     whole = png(pixels(1))
@@ -138,6 +143,7 @@ def test_no_error_speaks_python(scene: Scene, browser: Browser) -> None:
     browser.complaints.clear()  # of the refusals
 
 
+@pytest.mark.slow
 def test_the_history_keeps_each_answer_beside_its_picture(scene: Scene, browser: Browser) -> None:
     open_page(browser, scene)
     for colour in (40, 220):

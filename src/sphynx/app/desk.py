@@ -205,6 +205,8 @@ class Desk:
             "prepared_now": bool(seen.of_phase("offline")),
             "online_sent_bytes": sum(stage.sent_bytes for stage in online),
             "online_received_bytes": sum(stage.received_bytes for stage in online),
+            "film": _film(seen),
+            "server_saw": base64.b64encode(seen.sent).decode(),
             "layers": [{**stage.to_json(), "title": describe_layer(stage.section.layer)} for stage in online],
         }
 
@@ -241,6 +243,20 @@ class Desk:
             name: {"offline_seconds": total.offline_seconds, "online_seconds": total.online_seconds}
             for name, total in totals.items()
         }
+
+
+def _film(seen: Seen) -> list[dict[str, Any]]:
+    """Tell every message of the online phase: which way, when after the first, how long, and how it begins."""
+    return [
+        {
+            "title": describe_layer(message.section.layer),
+            "up": message.is_sent,
+            "at": message.at_s - seen.messages[0].at_s,
+            "bytes": message.size,
+            "start": base64.b64encode(message.start).decode(),
+        }
+        for message in seen.messages
+    ]
 
 
 def _show(message: bytes) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Watch one call of the client on the wire: phases, layers, seconds, bytes each way, and the masked picture.
+"""Watch one call of the client on the wire: phases, layers, seconds, bytes each way, messages, and the masked picture.
 
 A `Watch` is the observer of the client's channel. The masked picture is the payload of the one message of the online
 input section, copied as it is sent.
@@ -15,6 +15,10 @@ from sphynx.protocol.channel import Section, Span
 from sphynx.protocol.inference import MASKED_PICTURE
 
 TELL_SECONDS = 0.1  # at least, between two reports from within one section
+
+MOST_MESSAGES = 512
+MOST_SENT_BYTES = 1 << 18
+START_BYTES = 256
 
 Tell = Callable[[dict[str, Any]], None]
 
@@ -38,10 +42,35 @@ class Stage:
         }
 
 
+@dataclass(frozen=True)
+class Message:
+    """One message of the online phase, as it left or came."""
+
+    section: Section
+    is_sent: bool
+    at_s: float  # on a clock of its own
+    size: int
+    start: bytes  # its first bytes
+
+
 @dataclass
 class Seen:
     stages: dict[Section, Stage] = field(default_factory=dict)
     masked_picture: bytes = b""
+    messages: list[Message] = field(default_factory=list)  # the first MOST_MESSAGES of the online phase
+    sent: bytearray = field(default_factory=bytearray)  # what the server received online, the first MOST_SENT_BYTES
+
+    def keep(self, section: Section, payload: Sequence[memoryview | bytearray], *, is_sent: bool) -> None:
+        """Keep a message of the online phase."""
+        if section.phase != "online":
+            return
+        size, start = sum(map(len, payload)), b""
+        for part in payload:
+            start += bytes(part[: START_BYTES - len(start)])
+            if is_sent:
+                self.sent += part[: max(0, MOST_SENT_BYTES - len(self.sent))]
+        if len(self.messages) < MOST_MESSAGES:
+            self.messages.append(Message(section, is_sent, time.monotonic(), size, start))
 
     def of_phase(self, phase: str) -> list[Stage]:
         return [stage for section, stage in self.stages.items() if section.phase == phase]
@@ -71,10 +100,12 @@ class Watch:
     def sent(self, section: Section, parts: Sequence[memoryview]) -> None:
         if section == MASKED_PICTURE:
             self._seen.masked_picture = b"".join(parts)
+        self._seen.keep(section, parts, is_sent=True)
         self._stage(section).sent_bytes += sum(map(len, parts))
         self._report_now_and_then(section)
 
     def received(self, section: Section, payload: bytearray) -> None:
+        self._seen.keep(section, [payload], is_sent=False)
         self._stage(section).received_bytes += len(payload)
         self._report_now_and_then(section)
 

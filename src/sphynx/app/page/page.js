@@ -2,6 +2,7 @@
 import { clearAnswer, showClear, showPicture, showPrivate, showTrouble } from "./answer.js";
 import { clearComparison, showComparison } from "./comparison.js";
 import { at, drawOriginal, drawThumbnail, element, percent, readable, size, time } from "./drawing.js";
+import { clearFilm, keepFilm } from "./film.js";
 import { remember } from "./history.js";
 
 const LINKS = ["loopback", "lan", "wan"];
@@ -48,8 +49,7 @@ async function ask(obtain, extra = "") {
   document.body.setAttribute("aria-busy", "true");
   const isClear = at("clear").checked;
   clearAnswer(isClear);
-  clearComparison();
-  at("after").hidden = true;
+  clearMore();
   at("status").textContent = "Asking…";
   bringAnswerIntoView();
   try {
@@ -79,8 +79,15 @@ async function ask(obtain, extra = "") {
   }
 }
 
-// What can be had of a private answer: a comparison, a record.
+function clearMore() {
+  clearComparison();
+  clearFilm();
+  at("after").hidden = true;
+}
+
+// What can be had of a private answer: a comparison, a film, a record.
 function offerMore(found) {
+  keepFilm(found);
   if (found.clear) showComparison(found);
   const record = `record?model=${model}&answer=${found.number}`;
   at("record").href = record;
@@ -248,8 +255,7 @@ at("model").addEventListener("change", async () => {
   waiting = null; // the other network's answer
   document.body.removeAttribute("aria-busy");
   clearAnswer(false);
-  clearComparison();
-  at("after").hidden = true;
+  clearMore();
   at("status").textContent = "Choose a picture.";
   try {
     await start();
