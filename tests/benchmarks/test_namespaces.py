@@ -8,11 +8,11 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 import pytest
-from benchmarks.namespaces import ADDRESSES, Hosts, netem_words, two_hosts, why_impossible
+from benchmarks.namespaces import ADDRESSES, netem_words, two_hosts, why_impossible
 
 from sphynx.bench.private import measure_private
 from sphynx.bench.private_models import compiled_model
-from sphynx.bench.private_parties import run_pair
+from sphynx.bench.private_parties import Place, run_pair
 from sphynx.program.cost.link import LINKS, Link
 from sphynx.protocol.bundle import Role
 from tests.service.tiny import save_tiny
@@ -26,7 +26,7 @@ def test_a_link_in_the_words_of_tc() -> None:
     assert netem_words(Link(0.01, math.inf)) == "netem delay 5000us"
 
 
-def look_around(told: Connection, hosts: Hosts, role: Role) -> tuple[list[str], list[int]]:
+def look_around(told: Connection, hosts: Place, role: Role) -> tuple[list[str], list[int]]:
     hosts(role)
     if role == "server":
         told.send(("done", 0))

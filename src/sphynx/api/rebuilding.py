@@ -76,9 +76,10 @@ def _check_needs(chain: Chain, out: Path) -> None:
 
 
 def _with_this_python(words: tuple[str, ...]) -> list[str]:
-    """Run the verbs of this very Sphynx, whatever PATH finds."""
-    first = ["-m", _INSTALLED] if words[0] == _INSTALLED else []
-    return [sys.executable, *first, *words[1:]]
+    """Run the verbs of this very Sphynx, whatever PATH or the folder has."""
+    if words[0] == _INSTALLED:
+        return [sys.executable, "-P", "-m", _INSTALLED, *words[1:]]
+    return [sys.executable, "-P", *words[1:]]
 
 
 def _with_clone(words: tuple[str, ...]) -> dict[str, str]:
