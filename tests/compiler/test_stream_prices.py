@@ -31,3 +31,15 @@ def test_a_large_stream_is_estimated_and_priced_as_it_would_be_cut() -> None:
     prices = stream_prices(design, REFERENCE, LINKS["lan"], "gmw")
     channels = prices.seconds(design) - prices.fixed_seconds
     assert 0 < channels < cut.online_seconds
+
+
+def test_offline_prices_foretell_other_allocations() -> None:
+    """Whole ciphertexts are steps in what a channel costs offline: prices are long slopes, equal blocks cost alike."""
+    image = Shape(3, 32, 32)
+    given = StreamDesign((Stage(64, (24,)), Stage(128, (72, 72)), Stage(256, (316, 316))), image, 100)
+    other = StreamDesign((Stage(64, (40,)), Stage(128, (64, 64)), Stage(256, (272, 232))), image, 100)
+    prices = stream_prices(given, REFERENCE, LINKS["lan"], "gmw", "total")
+    estimated = design_estimate(other, REFERENCE, LINKS["lan"], "gmw").total
+    assert prices.seconds(other) == pytest.approx(estimated.offline_seconds + estimated.online_seconds, rel=0.05)
+    first, second = prices.channel_seconds[1:3]
+    assert 0.6 < first / second < 1.7
