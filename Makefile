@@ -1,6 +1,6 @@
 # The two commands a newcomer types: `make demo` (`make demo ARGS=--open` shows it in the browser) and
 # `make test`. Each installs what it needs into .venv first; the tools of development and of the site are not for `demo`.
-.PHONY: demo test test-all docs docs-site messages wheels sbom lock zoo zoo-files reproduce-smoke chaos soak checks lint types layers \
+.PHONY: demo test test-all coverage docs docs-site messages wheels sbom lock zoo zoo-files reproduce-smoke chaos soak checks lint types layers \
   test-python test-core test-sanitize test-thread test-aarch64 test-constant-time fuzz fuzz-networks format clean
 
 VENV := .venv

@@ -163,5 +163,6 @@ def test_the_citation_names_this_version() -> None:
 
 def test_wheels_are_made_for_both_kinds_of_cpu_and_every_python() -> None:
     made = settings(ROOT)["tool"]["cibuildwheel"]
-    assert made["linux"]["archs"] == ["x86_64", "aarch64"]
-    assert [tag.split("-")[0] for tag in made["build"]] == ["cp311", "cp312", "cp313"]
+    assert (made["linux"]["archs"], made["macos"]["archs"]) == (["x86_64", "aarch64"], ["arm64"])
+    pythons = ("cp311", "cp312", "cp313")
+    assert made["build"] == [f"{python}-{system}" for system in ("manylinux_*", "macosx_arm64") for python in pythons]

@@ -92,7 +92,7 @@ def _fetch_one(address: str, out: Path, expected: str) -> None:
                 while piece := given.read(_PIECE_BYTES):
                     taken += len(piece)
                     if taken > MOST_BYTES:
-                        raise InputError(f"it is longer than {MOST_BYTES >> 20} MiB", where=address)
+                        raise InputError(f"it is longer than {MOST_BYTES >> 20} MiB", where=address, remedy="Check it.")
                     digest.update(piece)
                     file.write(piece)
             file.flush()

@@ -1,4 +1,4 @@
-"""The image of deploy/Dockerfile, built and asked for a private answer, where a tool that builds images is installed."""
+"""The image of deploy/Dockerfile, built and asked for a private answer, where something builds images."""
 
 from __future__ import annotations
 
