@@ -65,7 +65,7 @@ def search(method: str, design: StreamDesign, settings: argparse.Namespace, trai
     device, out = pick_device(settings.device), settings.work / method
     budget = budget_of(design, settings)
     lessons = taught_lessons(
-        taught_job(design, data, training, out, settings.views, "", Work(seed=0, device=device, voice=QUIET))
+        taught_job(design, data, training, out, settings.views, None, Work(seed=0, device=device, voice=QUIET))
     )
     epochs = settings.gate_epochs if method == "gates" else settings.gumbel_epochs
     recipe = load_placement_recipe("taught", {"epochs": epochs})

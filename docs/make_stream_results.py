@@ -217,7 +217,7 @@ def _compared(name: str, one: dict[str, Any]) -> list[str]:
         for method, best in chosen.items()
         if method not in alike
     ]
-    command = " ".join(one["environment"]["command"])
+    command = " ".join(one["environment"]["command"]).removeprefix("python ")  # earlier ones begin with the file
     own = [
         f"The network of the gates, after its search, has a held-out accuracy of {_range(search)}."
         if search["method"] == "gates"

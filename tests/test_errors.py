@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 from pathlib import Path
 
+import pytest
+
 from sphynx import errors
+from sphynx.errors import InputError, InterruptedWorkError, SphynxError
 
 SOURCES = Path(errors.__file__).parent
 
@@ -23,3 +27,11 @@ def test_every_kind_is_told_in_the_modules_first_lines() -> None:
     ]
     assert len(kinds) > 10
     assert not [name for name in kinds if not re.search(rf"^ *{name}\b", errors.__doc__ or "", re.MULTILINE)]
+
+
+@pytest.mark.parametrize("error", [InputError("a", where="b", remedy="c"), InterruptedWorkError(where="epoch 3")])
+def test_an_error_comes_back_from_another_process_with_its_remedy(error: SphynxError) -> None:
+    """A pool whose worker's error cannot be read is broken, and nobody learns why."""
+    again = pickle.loads(pickle.dumps(error))
+    assert type(again) is type(error) and str(again) == str(error)
+    assert (again.what, again.where, again.remedy) == (error.what, error.where, error.remedy)

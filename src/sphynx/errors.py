@@ -28,6 +28,7 @@ SphynxError
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 # From a clone: on PyPI `sphynx` is another project's name. Parts that are a single package are named by that one.
 INSTALL_DESIGN = "pip install '.[design]' in a clone of Sphynx"
@@ -51,9 +52,20 @@ class SphynxError(Exception):
         self.remedy = remedy
         super().__init__(f"{where}: {what}" if where else what)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Let it come back from another process with its remedy, whatever its kind is made from."""
+        return _made_again, (type(self), self.args, self.__dict__)
+
     def reword(self, wording: Callable[[str], str]) -> None:
         """Rewrite every text of this error, as the command line does to name flags instead of `parameters`."""
         SphynxError.__init__(self, wording(self.what), where=wording(self.where), remedy=wording(self.remedy))
+
+
+def _made_again(kind: type[SphynxError], args: tuple[Any, ...], state: dict[str, Any]) -> SphynxError:
+    error = kind.__new__(kind)
+    error.args = args
+    error.__dict__.update(state)
+    return error
 
 
 class InputError(SphynxError):
