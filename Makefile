@@ -125,10 +125,10 @@ test-python: $(TOOLS)
 coverage: $(TOOLS)
 	test -x $(BIN)/coverage || $(PIP) coverage
 	mkdir -p out
-	printf '[run]\nsource = src/sphynx\nparallel = true\nconcurrency = multiprocessing,thread\npatch = subprocess\ndata_file = $(CURDIR)/out/coverage\n' > out/coverage.ini
-	OMP_NUM_THREADS=1 $(BIN)/coverage run --rcfile=out/coverage.ini -m pytest -n $(WORKERS) --dist worksteal -m 'not slow'
-	$(BIN)/coverage combine --rcfile=out/coverage.ini -q
-	$(BIN)/coverage report --rcfile=out/coverage.ini --skip-covered --sort=cover | tee out/coverage.txt
+	printf '[run]\nsource = src/sphynx\nparallel = true\nconcurrency = multiprocessing,thread\npatch = subprocess,_exit\ndata_file = $(CURDIR)/out/coverage\n' > out/covered.ini
+	OMP_NUM_THREADS=1 $(BIN)/coverage run --rcfile=out/covered.ini -m pytest -n $(WORKERS) --dist worksteal -m 'not slow'
+	$(BIN)/coverage combine --rcfile=out/covered.ini -q
+	$(BIN)/coverage report --rcfile=out/covered.ini --skip-covered --sort=cover | tee out/covered.txt
 
 test-core: $(TOOLS)
 	$(CMAKE) -S . -B build/core -G Ninja -DSPHYNX_PYTHON=OFF -DSPHYNX_WERROR=ON

@@ -129,7 +129,8 @@ unsigned available_cores() {
 #if defined(__linux__)
     cpu_set_t allowed;
     CPU_ZERO(&allowed);
-    if (sched_getaffinity(0, sizeof allowed, &allowed) == 0) cores = static_cast<unsigned>(CPU_COUNT(&allowed));
+    if (sched_getaffinity(0, sizeof allowed, &allowed) == 0)
+        cores = static_cast<unsigned>(CPU_COUNT(&allowed));
 #endif
     return std::max(1u, limit ? std::min(limit, cores) : cores);
 }
