@@ -5,6 +5,7 @@ python docs/make_pictures.py        (two minutes; needs `chromium` on the PATH, 
     app.webp          the README's: answers, and what the server received of each
     app.png           the page with an answer, compared with no protection
     app-phone.png     the page on a phone, dark, after a tap
+    film.png          the protocol as a film, and what the server saw
     record.png        the record of an answer
     demo.png          the demonstration's page
     app.json          the figures that the pictures show, and the pictures' hashes: a test holds them to the program's
@@ -37,7 +38,7 @@ DESK_WIDTH, DEMO_SIZE = 1280, (840, 1440)
 PHONE_SIZE = (390, 844)
 MARGIN = 16  # of the page, at each side
 SHRINK = 3 / 2
-PICTURES = ("app.webp", "app.png", "app-phone.png", "record.png")
+PICTURES = ("app.webp", "app.png", "app-phone.png", "film.png", "record.png")
 SAMPLE = "[...document.querySelectorAll('#samples button')].find((b) => b.textContent === '%s')"
 ANSWERED = "document.body.dataset.answer || ''"
 READY = "/^Bundles ready: 2 /.test(document.getElementById('bundles').textContent)"
@@ -57,9 +58,15 @@ AREA = """
 (() => {
   const top = document.getElementById("answer").getBoundingClientRect().top + scrollY;
   const bottom = document.querySelector(".squares").parentElement.getBoundingClientRect().bottom + scrollY;
-  return [top, bottom - top];
+  return [MARGIN, top, WIDTH, bottom - top];
 })()
+""".replace("MARGIN", str(MARGIN)).replace("WIDTH", str(README_WIDTH))
+FILM = """
+(({ left, top, width, height }) => [left + scrollX, top + scrollY, width, height])(
+  document.getElementById("film").getBoundingClientRect()
+)
 """
+GROUND = (243, 245, 249)  # the page's, in the light
 
 
 class Frame(NamedTuple):
@@ -110,12 +117,9 @@ def _record_readme(browser: Browser, address: str) -> None:
 
 def _readme_frame(browser: Browser) -> Image.Image:
     browser.evaluate(HIDE)
-    top, height = browser.evaluate(AREA)
-    clip = {"x": MARGIN, "y": top, "width": README_WIDTH, "height": height, "scale": 1}
-    data = browser.call("Page.captureScreenshot", captureBeyondViewport=True, clip=clip)["data"]
-    picture = Image.open(io.BytesIO(base64.b64decode(data))).convert("RGB")
+    picture = Image.open(io.BytesIO(_clipped(browser, AREA))).convert("RGB")
     assert picture.height <= README_MOST_HEIGHT + MARGIN, picture.height  # below the squares there is a margin
-    page = Image.new("RGB", (README_WIDTH, README_MOST_HEIGHT), picture.getpixel((README_WIDTH // 2, 0)))
+    page = Image.new("RGB", (README_WIDTH, README_MOST_HEIGHT), GROUND)
     page.paste(picture, (0, 0))
     return page
 
@@ -127,11 +131,27 @@ def _record_desk(browser: Browser, address: str) -> dict[str, str]:
         _ask(browser, what)
     shown: dict[str, str] = browser.evaluate(SHOWN)
     _shrunk(browser.screenshot(), SHRINK).save(IMAGES / "app.png", optimize=True)
+    _record_film(browser)
     record = browser.evaluate("document.getElementById('record').href")
     _open(browser, record, (760, 900))
     browser.wait_for("document.readyState === 'complete'")
     _shrunk(browser.screenshot(), 1).quantize(64, dither=Image.Dither.NONE).save(IMAGES / "record.png", optimize=True)
     return shown
+
+
+def _record_film(browser: Browser) -> None:
+    """Show a message on its way, and below it all bytes that the server received."""
+    browser.evaluate("document.getElementById('saw').click(), document.getElementById('speed').value = '-2'")
+    browser.evaluate("document.getElementById('play').click()")
+    browser.wait_for("/^2 of/.test(document.getElementById('film-says').textContent)")
+    _shrunk(_clipped(browser, FILM), SHRINK).save(IMAGES / "film.png", optimize=True)
+
+
+def _clipped(browser: Browser, area: str) -> bytes:
+    left, top, width, height = browser.evaluate(area)
+    clip = {"x": left, "y": top, "width": width, "height": height, "scale": 1}
+    data = browser.call("Page.captureScreenshot", captureBeyondViewport=True, clip=clip)["data"]
+    return base64.b64decode(data)
 
 
 def _record_phone(browser: Browser, address: str) -> None:

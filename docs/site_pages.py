@@ -24,6 +24,12 @@ ROOT = Path(__file__).parents[1]
 ROOT_PAGES = ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
 LINK = re.compile(r"\[([^\[\]]*)\]\(([^)\s]+)\)")
 EXAMPLE = re.compile(r"^ *>>> .*\n(?:.*\S.*\n)*", re.MULTILINE)
+# In the site's search, pages that say what a thing is come before those that list where its name occurs.
+EXPLAINING, LISTING = 3.0, 0.4
+BOOSTS = {
+    **dict.fromkeys(("privacy.md", "protocol.md", "getting-started.md", "serving.md", "app.md"), EXPLAINING),
+    **dict.fromkeys(("CHANGELOG.md", "reference.md", "python-reference.md", "experiments.md", "searches.md"), LISTING),
+}
 BEFORE_FENCES = 28  # markdown's priority: whitespace is 30, pymdownx.superfences 25
 TITLE = re.compile(r"^# (.+)$", re.MULTILINE)
 
@@ -66,6 +72,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     del config, files
     source = page.file.src_uri
+    if source in BOOSTS:
+        page.meta.setdefault("search", {})["boost"] = BOOSTS[source]
     in_repository = source if source in ROOT_PAGES else f"docs/{source}"
     return LINK.sub(lambda found: relinked(found[1], found[2], in_repository, source), markdown)
 

@@ -21,16 +21,16 @@ def print_table(
     title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], *, note: str = "", width: int | None = None
 ) -> None:
     """A table on stdout, no wider than `width` where that is given. A column whose name begins with '>' is aligned to
-    the right. Texts are printed as they are: names may come from a server or files, and rich would take '[dog]' for a
-    style and '[link=...]' for a link."""
+    the right; one whose cells are all empty is left out. Title and note take the terminal's width, not the table's.
+    Texts are printed as they are: names may come from a server or files, and rich would take '[dog]' for a style and
+    '[link=...]' for a link."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(
-        title=Text(title), title_justify="left", title_style="bold", caption=Text(note), caption_justify="left"
-    )
-    rows = list(rows)
+    table, rows = Table(), list(rows)
+    kept = [number for number in range(len(columns)) if not rows or any(row[number] for row in rows)]
+    columns, rows = [columns[number] for number in kept], [[row[number] for number in kept] for row in rows]
     whole = min(max((len(row[0]) for row in rows), default=0), NAME_WIDTH)  # names are looked for, so keep them whole
     for number, column in enumerate(columns):
         right = column.startswith(">")
@@ -40,7 +40,11 @@ def print_table(
     for row in rows:
         table.add_row(*map(Text, row))
     # Piped output keeps its lines whole: a program or a pager reads it, not a narrow screen.
-    Console(width=width or (None if sys.stdout.isatty() else 160)).print(table)
+    console = Console(width=width or (None if sys.stdout.isatty() else 160))
+    console.print(Text(title, "bold"))
+    console.print(table)
+    if note:
+        console.print(Text(note, "dim"))
 
 
 def count(value: int) -> str:
