@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.protocol.label_copy import largest_error
 from tests.protocol.label_thief import LabelThief, victim
 
 from sphynx.program.backends import Backend
@@ -20,3 +21,9 @@ def test_labels_give_all_weights_to_a_client_that_is_trusted(backend: Backend) -
     assert stolen.keys() == model.weights.keys() and sum(part.size for part in stolen.values()) == 149
     for name, weights in model.weights.items():
         np.testing.assert_array_equal(stolen[name], weights)
+
+
+def test_labels_give_a_linear_classifier_to_a_client_that_changes_nothing() -> None:
+    """By logits 17 questions give all 51 numbers; by labels hundreds give them to a hundredth."""
+    questions, error = np.median([largest_error(80, seed) for seed in range(5)], axis=0)
+    assert 500 < questions < 800 and error < 0.02
