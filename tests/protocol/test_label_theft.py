@@ -24,6 +24,6 @@ def test_labels_give_all_weights_to_a_client_that_is_trusted(backend: Backend) -
 
 
 def test_labels_give_a_linear_classifier_to_a_client_that_changes_nothing() -> None:
-    """By logits 17 questions give all 51 numbers; by labels hundreds give them to a hundredth."""
+    """Logits give all 51 numbers for 17 questions, labels give them to a hundredth for hundreds."""
     questions, error = np.median([largest_error(80, seed) for seed in range(5)], axis=0)
     assert 500 < questions < 800 and error < 0.02
