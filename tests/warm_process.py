@@ -2,18 +2,22 @@
 
 A parent process without threads imports what the commands use, then forks for each of them. `Warm.programs` is a folder
 of small programs, `sphynx` and `python`, which hand it their words, folder, environment and streams, pass on SIGINT and
-SIGTERM, and end as the command ends. What is about imports or about being killed needs a process that started cold.
+SIGTERM, and end as the command ends. `Warm.start` gives the command's own process, to be signalled and killed. What is
+about imports needs a process that started cold.
 """
 
 from __future__ import annotations
 
 import array
 import atexit
+import contextlib
 import gc
+import io
 import json
 import os
 import runpy
 import select
+import signal
 import socket
 import subprocess
 import sys
@@ -24,7 +28,7 @@ from collections.abc import Callable
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import typer.main
 
@@ -41,6 +45,8 @@ IMPORTED = (
     "sphynx.api.searching",
     "sphynx.api.training",
     "sphynx.api.networks",
+    "sphynx.api.asking",
+    "sphynx.api.serving",
     "sphynx.compiler.compile",
     "sphynx.service.hosting",
     "sphynx.service.client",
@@ -58,7 +64,8 @@ link.sendall(asked[sent:])
 command = int.from_bytes(link.recv(4), "big")
 for number in (signal.SIGINT, signal.SIGTERM):
     signal.signal(number, lambda number, _frame: os.kill(command, number))
-sys.exit(int.from_bytes(link.recv(4), "big"))
+code = int.from_bytes(link.recv(4), "big", signed=True)
+sys.exit(code if code >= 0 else 128 - code)
 """
 
 
@@ -77,13 +84,18 @@ class Warm:
         self._sockets = tempfile.TemporaryDirectory(
             prefix="sphynx-warm-"
         )  # a socket's address has 100 characters at most
-        address = str(Path(self._sockets.name) / "commands")
+        self._address = address = str(Path(self._sockets.name) / "commands")
         for name, words in (("python", []), (SPHYNX, [SPHYNX])):
             text = PROGRAM.format(python=sys.executable, address=address, words=words)
             (self.programs / name).write_text(text)
             (self.programs / name).chmod(0o755)
         path = f"{self.programs}{os.pathsep}{os.environ['PATH']}"
-        self.environment = {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"}
+        self.environment = {
+            **os.environ,
+            "PATH": path,
+            "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}",
+            "OMP_NUM_THREADS": "1",
+        }
         with socket.socket(socket.AF_UNIX) as listener:
             listener.bind(address)
             listener.listen(64)
@@ -98,13 +110,59 @@ class Warm:
         command = [str(self.programs / SPHYNX), *arguments]
         return subprocess.run(command, cwd=cwd, env=self.environment, capture_output=True, text=True, check=False)
 
+    def start(self, *words: str, cwd: Path, env: dict[str, str]) -> Command:
+        """Start a command, such as `-m MODULE`, whose process the caller may signal and kill."""
+        return Command(self._address, list(words), cwd, env)
+
     def close(self) -> None:
         self._parent.communicate()  # it ends when its input does
         self._sockets.cleanup()
 
 
+class Command:
+    """A process that the parent forked, used like a `Popen` with its stderr in a pipe."""
+
+    def __init__(self, address: str, words: list[str], cwd: Path, env: dict[str, str]) -> None:
+        self._link = socket.socket(socket.AF_UNIX)
+        self._link.connect(address)
+        read, write = os.pipe()
+        with open(os.devnull, "r+b") as nothing:  # noqa: PTH123 - not a file to read
+            streams = array.array("i", [nothing.fileno(), nothing.fileno(), write])
+            _ask(self._link, words, cwd, env, streams)
+        os.close(write)
+        self.stderr = os.fdopen(read)
+        self.pid = int.from_bytes(self._link.recv(4), "big")
+        self.returncode: int | None = None
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def poll(self) -> int | None:
+        return self._end(0.0)
+
+    def wait(self, timeout: float) -> int:
+        code = self._end(timeout)
+        if code is None:
+            raise subprocess.TimeoutExpired(str(self.pid), timeout)
+        return code
+
+    def _end(self, timeout: float) -> int | None:
+        if self.returncode is None and select.select([self._link], [], [], timeout)[0]:
+            self.returncode = int.from_bytes(self._link.recv(4), "big", signed=True)
+            self._link.close()
+        return self.returncode
+
+
+def _ask(link: socket.socket, words: list[str], cwd: Path, env: dict[str, str], streams: array.array[int]) -> None:
+    asked = json.dumps([words, str(cwd), env]).encode()
+    asked = len(asked).to_bytes(4, "big") + asked
+    sent = link.sendmsg([asked], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, streams)])
+    link.sendall(asked[sent:])
+
+
 def main(descriptor: int) -> None:
-    """Forks until its input ends. Whatever is forked for a command returns from `_next`, and runs it."""
+    """Forks until its input ends. Whatever is forked for a command runs it; the parent tells its end to who asked."""
     for name in IMPORTED:
         import_module(name)
     from sphynx.cli.main import app
@@ -112,56 +170,85 @@ def main(descriptor: int) -> None:
 
     timing.ENOUGH_SECONDS = 0.0  # forecasts of the fewest calls
     typer.Typer.__call__ = lambda app, *words, **options: built_once(app)(*words, **options)
-    built_once(app)
+    with contextlib.redirect_stdout(io.StringIO()):  # a first command, which imports what every command does
+        built_once(app)(["recipes", "--json"], standalone_mode=False)
     gc.freeze()
     listener = socket.socket(fileno=descriptor)
-    while (link := _next(listener)) is not None:
-        if not os.fork():
-            listener.close()
-            words = _begin(link)
-            os._exit(0 if words is None else _run(words))
-        link.close()
-
-
-def _next(listener: socket.socket) -> socket.socket | None:
+    ended, end = socket.socketpair()
+    for one in (ended, end):
+        one.setblocking(False)
+    signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
+    signal.set_wakeup_fd(end.fileno(), warn_on_full_buffer=False)
+    running: dict[int, socket.socket] = {}  # commands, and the programs that wait for them
     while True:
-        ready, _, _ = select.select([listener, sys.stdin], [], [], 1.0)
-        while _reaped():
-            pass
+        ready, _, _ = select.select([listener, sys.stdin, ended], [], [])
+        if ended in ready:
+            ended.recv(1 << 10)
+            _tell_ends(running)
         if sys.stdin in ready:
-            return None
-        if ready:
-            return listener.accept()[0]
+            return
+        if listener in ready:
+            link = listener.accept()[0]
+            asked = _read(link)
+            command = os.fork() if asked is not None else None
+            if asked is not None and not command:
+                signal.set_wakeup_fd(-1)
+                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+                for one in (listener, ended, end, link, *running.values()):
+                    one.close()
+                os._exit(_run(asked.enter()))
+            if asked is None or command is None:
+                link.close()
+                continue
+            for stream in asked.streams:
+                os.close(stream)
+            running[command] = link
+            with contextlib.suppress(OSError):  # whoever asked has ended
+                link.sendall(command.to_bytes(4, "big"))
 
 
-def _reaped() -> bool:
-    try:
-        return os.waitpid(-1, os.WNOHANG)[0] > 0
-    except ChildProcessError:
-        return False
+def _tell_ends(running: dict[int, socket.socket]) -> None:
+    while running:
+        command, status = os.waitpid(-1, os.WNOHANG)
+        if not command:
+            return
+        code = os.waitstatus_to_exitcode(status)
+        with running.pop(command) as link, contextlib.suppress(OSError):
+            link.sendall(code.to_bytes(4, "big", signed=True))
 
 
-def _begin(link: socket.socket) -> list[str] | None:
-    """Fork: one of the two processes gets the words of the command, the other has told its end."""
+class Asked(NamedTuple):
+    """A command, with the folder, environment and streams of the program that asked for it."""
+
+    words: list[str]
+    folder: str
+    environment: dict[str, str]
+    streams: array.array[int]
+
+    def enter(self) -> list[str]:
+        """Make this process the command's; return its words."""
+        for number, stream in enumerate(self.streams):
+            os.dup2(stream, number)
+            os.close(stream)
+        os.chdir(self.folder)
+        os.environ.clear()
+        os.environ.update(self.environment)
+        encoding = self.environment.get("PYTHONIOENCODING", "utf-8")
+        sys.stdout = os.fdopen(1, "w", encoding=encoding, closefd=False)
+        sys.stderr = os.fdopen(2, "w", 1, encoding=encoding, errors="backslashreplace", closefd=False)
+        return self.words
+
+
+def _read(link: socket.socket) -> Asked | None:
+    """Return what is asked for, or None if whoever asked has ended already."""
     raw, rights, _, _ = link.recvmsg(1 << 20, socket.CMSG_SPACE(3 * 4))
-    streams = array.array("i", rights[0][2])
-    while len(raw) < 4 + int.from_bytes(raw[:4], "big"):
-        raw += link.recv(1 << 20)
+    while len(raw) < 4 or len(raw) < 4 + int.from_bytes(raw[:4], "big"):
+        more = link.recv(1 << 20)
+        if not more:
+            return None
+        raw += more
     words, folder, environment = json.loads(raw[4:])
-    command = os.fork()
-    if command:
-        link.sendall(command.to_bytes(4, "big"))
-        status = os.waitstatus_to_exitcode(os.waitpid(command, 0)[1])
-        link.sendall((status if status >= 0 else 128 - status).to_bytes(4, "big"))
-        return None
-    link.close()
-    for number, stream in enumerate(streams):
-        os.dup2(stream, number)
-        os.close(stream)
-    os.chdir(folder)
-    os.environ.clear()
-    os.environ.update(environment)
-    return list(words)
+    return Asked(words, folder, environment, array.array("i", rights[0][2]))
 
 
 def _run(words: list[str]) -> int:

@@ -4,6 +4,8 @@ import json
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from sphynx.space.reference import ResNet18Design, account_of_resnet18
 from sphynx.space.tally import Shape
 from tests.warm_process import Warm
@@ -11,6 +13,7 @@ from tests.warm_process import Warm
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.slow  # it trains, searches and places
 def test_the_epoch_benchmark_runs_at_its_smallest(warm: Warm) -> None:
     flags = ["--quick", "--batch", "8", "--strategies", "gdas", "--device", "cpu", "--json"]
     command = [str(warm.programs / "python"), "-m", "benchmarks.bench_train", *flags]

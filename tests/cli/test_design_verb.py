@@ -64,6 +64,11 @@ def run(*words: str) -> str:
     return result.stdout
 
 
+def of_images(folder: Path, relu_budget: int) -> list[str]:
+    words = f"design --relu-budget {relu_budget} --device cpu --compare none --data"
+    return [*words.split(), str(folder / "images")]
+
+
 def test_a_design_with_search_prints_plan_estimate_comparison_and_times(tmp_path: Path) -> None:
     out = tmp_path / "run"
     shown = run(*TINY, *PLACE, *SEARCH, "--random-cells", "1", "-o", str(out))
@@ -99,24 +104,8 @@ def test_three_reduce_cells_are_placed(tmp_path: Path) -> None:
 def test_places_given_by_hand_stay_within_the_budget(tmp_path: Path) -> None:
     """9, 5, 3 pixels: 81, 100, 144 ReLUs per channel. 325 with reduce cells at D/3 and 2D/3, as the plan counts."""
     write_classes(tmp_path / "images", n=10, size=9)
-    words = [
-        "design",
-        "--data",
-        str(tmp_path / "images"),
-        "--relu-budget",
-        "325",
-        "--device",
-        "cpu",
-        "--recipe",
-        "smoke",
-        "--set",
-        "training.epochs=1",
-        "--compare",
-        "none",
-        "-o",
-        str(tmp_path / "run"),
-        "--json",
-    ]
+    more = "--recipe smoke --set training.epochs=1 --json -o"
+    words = [*of_images(tmp_path, 325), *more.split(), str(tmp_path / "run")]
     with pytest.raises(InputError, match=r"at 0,1 .* has 388 ReLUs, the budget is 325") as refused:
         run(*words, "--reduce-at", "0,1")
     assert "Reduce later" in refused.value.remedy and not (tmp_path / "run").exists()
@@ -127,20 +116,7 @@ def test_places_given_by_hand_stay_within_the_budget(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_few_images_are_trained_for_more_epochs_unless_their_number_is_given(tmp_path: Path) -> None:
     write_classes(tmp_path / "images", n=5, size=4)
-    words = [
-        "design",
-        "--data",
-        str(tmp_path / "images"),
-        "--relu-budget",
-        "48",
-        "--device",
-        "cpu",
-        "--compare",
-        "none",
-        "--reduce-at",
-        "1,2",
-        "--json",
-    ]
+    words = [*of_images(tmp_path, 48), "--reduce-at", "1,2", "--json"]
     usual = json.loads(run(*words, "-o", str(tmp_path / "usual")))
     assert usual["training"]["epochs"] == 132 and usual["training"]["warmup_epochs"] == 22
     given = json.loads(run(*words, "--set", "training.epochs=2", "-o", str(tmp_path / "given")))
@@ -220,25 +196,8 @@ def test_a_remedy_names_what_was_given(words: list[str], remedy: str, tmp_path: 
 
 def test_too_few_images_to_choose_cells_by_keep_the_published_ones(tmp_path: Path) -> None:
     write_classes(tmp_path / "images", n=5, size=4)
-    words = [
-        "design",
-        "--data",
-        str(tmp_path / "images"),
-        "--relu-budget",
-        "48",
-        "--device",
-        "cpu",
-        "--strategy",
-        "gaea",
-        "--compare",
-        "none",
-        "--reduce-at",
-        "1,2",
-        "--recipe",
-        "smoke",
-        "--search-recipe",
-        "smoke",
-    ]
+    more = "--reduce-at 1,2 --strategy gaea --recipe smoke --search-recipe smoke"
+    words = [*of_images(tmp_path, 48), *more.split()]
     shown = run(*words, "-o", str(tmp_path / "kept"))
     assert "training images are too few for a choice" in shown and "cells │" not in shown
     kept = json.loads(run(*words, "-o", str(tmp_path / "kept"), "--resume", "--json"))

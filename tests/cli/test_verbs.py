@@ -43,18 +43,17 @@ def test_the_package_runs_as_a_module() -> None:
     assert ran.stdout.startswith("sphynx ") and ran.returncode == 0
 
 
-def test_classes_that_a_terminal_cannot_show_are_escaped(tmp_path: Path) -> None:
+def test_classes_that_a_terminal_cannot_show_are_escaped(tmp_path: Path, warm: Warm) -> None:
     """Names in another encoding than the terminal's, and bytes that do not decode."""
     for name in ("été".encode(), b"\xff"):
         folder = os.fsencode(tmp_path) + b"/photos/" + name
         Path(os.fsdecode(folder)).mkdir(parents=True)
         for number in range(5):
             Image.new("RGB", (4, 4)).save(os.fsdecode(folder + f"/{number}.png".encode()))
-    program = "from sphynx.cli.main import main; main()"
     for encoding, shown in (("ascii", r"\xe9t\xe9, \udcff"), ("utf-8", r"été, \udcff")):
         ran = subprocess.run(
-            [sys.executable, "-c", program, "data", "show", str(tmp_path / "photos")],
-            env={**os.environ, "PYTHONIOENCODING": encoding},
+            [str(warm.programs / "sphynx"), "data", "show", str(tmp_path / "photos")],
+            env={**warm.environment, "PYTHONIOENCODING": encoding},
             capture_output=True,
             encoding="utf-8",
             check=False,

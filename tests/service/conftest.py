@@ -8,6 +8,7 @@ import pytest
 
 from tests.service.authority import make_authority
 from tests.service.scene import Scene
+from tests.warm_process import Warm
 
 
 @pytest.fixture(scope="session")
@@ -16,7 +17,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def scene(tmp_path: Path, authority: Path) -> Iterator[Scene]:
-    scene = Scene(tmp_path, authority)
+def scene(tmp_path: Path, authority: Path, warm: Warm) -> Iterator[Scene]:
+    scene = Scene(tmp_path, authority, warm)
     yield scene
     scene.server.stop(signal.SIGKILL)

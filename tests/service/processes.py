@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.warm_process import Command, Warm
+
 ROOT = Path(__file__).parents[2]
 WAIT_S = 60.0  # for something that happens at once on an idle machine
 
@@ -29,7 +31,7 @@ def command(fault: str, *arguments: str | Path) -> list[str]:
 
 @dataclass
 class ServerProcess:
-    """`sphynx serve` with small timeouts; its log lines come one by one."""
+    """`sphynx serve` with small timeouts; its log lines come one by one. Without `warm` it starts cold."""
 
     compiled: Path
     keys: Path
@@ -40,18 +42,18 @@ class ServerProcess:
     folder: Path = ROOT  # in which it is started
     flags: tuple[str, ...] = ()
     log: list[dict[str, Any]] = field(default_factory=list)
-    process: subprocess.Popen[str] | None = None
+    process: subprocess.Popen[str] | Command | None = None
+    warm: Warm | None = None
 
     def start(self) -> ServerProcess:
         self._lines: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
         flags = ("--listen", f"127.0.0.1:{self.port}", "--metrics", "127.0.0.1:0", "--workers", "2", *self.flags)
-        self.process = subprocess.Popen(
-            self.command("serve", self.compiled, "--keys", self.keys, "--state", self.state, *flags),
-            cwd=self.folder,
-            env=environment(self.audit),
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        words = self.command("serve", self.compiled, "--keys", self.keys, "--state", self.state, *flags)
+        where = environment(self.audit)
+        if self.warm is not None:
+            self.process = self.warm.start(*words[words.index("-m") :], cwd=self.folder, env=where)
+        else:
+            self.process = subprocess.Popen(words, cwd=self.folder, env=where, stderr=subprocess.PIPE, text=True)
         self._reader = threading.Thread(target=self._read, args=(self.process,), daemon=True)
         self._reader.start()
         serving = self.wait_for("serving")
@@ -82,7 +84,7 @@ class ServerProcess:
         self._reader.join(WAIT_S)
         return code
 
-    def _read(self, process: subprocess.Popen[str]) -> None:
+    def _read(self, process: subprocess.Popen[str] | Command) -> None:
         assert process.stderr is not None
         with process.stderr:
             for text in process.stderr:
@@ -95,10 +97,13 @@ class ServerProcess:
 def infer(
     server: ServerProcess, keys: Path, *arguments: str | Path, fault: str = "none"
 ) -> subprocess.CompletedProcess[str]:
-    """`sphynx infer` to its end."""
+    """`sphynx infer` to its end; cold where it may be killed."""
     where = ("--server", f"127.0.0.1:{server.port}", "--keys", keys, "--json", "--timeout", "30")
+    words = command(fault, "infer", *arguments, *where)
+    if server.warm is not None and fault == "none":
+        words = [str(server.warm.programs / "python"), *words[words.index("-m") :]]
     return subprocess.run(
-        command(fault, "infer", *arguments, *where),
+        words,
         cwd=ROOT,
         env=environment(server.audit),
         capture_output=True,

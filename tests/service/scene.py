@@ -16,17 +16,18 @@ from sphynx.service.prediction import ranked
 from sphynx.service.store import LEDGER
 from tests.service.processes import ServerProcess, infer
 from tests.service.tiny import save_tiny
+from tests.warm_process import Warm
 
 
 class Scene:
-    def __init__(self, folder: Path, authority: Path) -> None:
+    def __init__(self, folder: Path, authority: Path, warm: Warm | None = None) -> None:
         self.compiled = folder / "compiled"
         self.picture = folder / "picture.png"
         self.pixels = np.random.default_rng(5).integers(0, 256, (1, 4, 4), np.uint8)
         Image.fromarray(self.pixels[0]).save(self.picture)
         self.use_weights(seed=0)
         self.authority, self.client_state = authority, folder / "client"
-        self.server = ServerProcess(self.compiled, authority / "server", folder / "server", folder / "audit")
+        self.server = ServerProcess(self.compiled, authority / "server", folder / "server", folder / "audit", warm=warm)
 
     def use_weights(self, seed: int) -> None:
         """Before the server starts."""

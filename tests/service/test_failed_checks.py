@@ -21,6 +21,7 @@ from sphynx.service.strikes import FILE, ROOM_BYTES, Strikes
 from tests.protocol.flipping_receiver import FlippingReceiver, flipping
 from tests.service.authority import make_authority
 from tests.service.scene import Scene
+from tests.warm_process import Warm
 
 
 def fail_a_check(scene: Scene, monkeypatch: pytest.MonkeyPatch, *, ready: int = 0) -> None:
@@ -58,10 +59,12 @@ def test_all_that_the_client_has_ready_is_burned(scene: Scene, monkeypatch: pyte
 
 
 @pytest.mark.parametrize("processes", ["1", "2"])
-def test_three_strikes_close_a_client_out(processes: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_three_strikes_close_a_client_out(
+    processes: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, warm: Warm
+) -> None:
     """Strikes outlast a killed server and new keys of the same name, and are not another client's."""
     authority = make_authority(tmp_path / "keys")
-    scene = Scene(tmp_path, authority)
+    scene = Scene(tmp_path, authority, warm)
     scene.server.flags = ("--processes", processes)
     try:
         scene.server.start()

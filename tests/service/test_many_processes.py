@@ -7,7 +7,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -24,9 +23,11 @@ from tests.service.scene import Scene
 
 def ask_at_once(scene: Scene, ports: Sequence[int], keys: Path, times: int) -> None:
     """One process for each port, all with these keys: every answer is right, and no bundle serves twice."""
+    assert scene.server.warm is not None
+    python = str(scene.server.warm.programs / "python")
     asking = [
         subprocess.Popen(
-            [sys.executable, "-m", "tests.service.asking_process", str(port), str(keys), str(seed), str(times)],
+            [python, "-m", "tests.service.asking_process", str(port), str(keys), str(seed), str(times)],
             cwd=ROOT,
             env=environment(scene.server.audit),
             stdout=subprocess.PIPE,
@@ -66,7 +67,7 @@ def test_processes_with_one_key_folder(processes: int, times: int, scene: Scene,
 def test_two_servers_share_a_state(scene: Scene, keys: Path) -> None:
     """A bundle that one of them prepared may be used with the other; the clients' processes take both."""
     first = scene.server.start()
-    second = ServerProcess(first.compiled, first.keys, first.state, first.audit)
+    second = ServerProcess(first.compiled, first.keys, first.state, first.audit, warm=first.warm)
     try:
         second.start()
         ask_at_once(scene, [first.port, second.port], keys, 5)

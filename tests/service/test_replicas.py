@@ -160,6 +160,7 @@ def pair(scene: Scene, tmp_path: Path) -> Iterator[list[ServerProcess]]:
             key_folders.issue(authority, f"replica-{at}", hosts=["127.0.0.1"]),
             tmp_path / f"replica-{at}",
             scene.server.audit,
+            warm=scene.server.warm,
         ).start()
         for at in range(2)
     ]

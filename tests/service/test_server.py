@@ -30,14 +30,15 @@ from sphynx.service.tls import TlsStream
 from sphynx.version import __version__
 from tests.service.processes import ROOT, command, environment, used_twice
 from tests.service.scene import Scene
+from tests.warm_process import Warm
 
 STRANGER = "127.0.0.2"  # also this machine, but another address
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory, authority: Path) -> Iterator[Scene]:
+def served(tmp_path_factory: pytest.TempPathFactory, authority: Path, warm: Warm) -> Iterator[Scene]:
     """One server with short timeouts for all tests of this file."""
-    scene = Scene(tmp_path_factory.mktemp("served"), authority)
+    scene = Scene(tmp_path_factory.mktemp("served"), authority, warm)
     scene.server.flags = ("--handshake", "3", "--timeout", "5", "--idle", "30", "--pool", "4", "--hourly", "40")
     scene.server.start()
     yield scene
@@ -265,7 +266,9 @@ def test_metrics_count_and_logs_hold_no_secret(served: Scene) -> None:
     url = f"http://127.0.0.1:{served.server.metrics_port}"
     text = urllib.request.urlopen(f"{url}/metrics", timeout=20).read().decode()
     done = sum(line["event"] == "inferred" for line in served.server.log)
-    counted = [float(line.split()[1]) for line in text.splitlines() if 'result="done"' in line and "inferences" in line]
+    counted = [
+        float(line.split()[-1]) for line in text.splitlines() if 'result="done"' in line and "inferences" in line
+    ]
     assert sum(counted) == done > 0
     assert urllib.request.urlopen(f"{url}/healthz", timeout=20).status == 200
     known = {"time", "event", "client", "fingerprint", "address", "why", "where", "result", "host", "port", "name"}

@@ -52,7 +52,8 @@ def serve(
     from sphynx.api.serving import Server
 
     limits = replace(limits, queue_s=limits.message_s / 2)
-    log = cast(TextIO, EventLines(sys.stderr)) if sys.stderr.isatty() and settings.processes == 1 else sys.stderr
+    to_people = sys.stderr is not None and sys.stderr.isatty() and settings.processes == 1
+    log = cast(TextIO, EventLines(sys.stderr)) if to_people else sys.stderr
     server = Server(compiled, **vars(replace(settings, limits=limits, log=log)))
     if not check:
         server.serve()
