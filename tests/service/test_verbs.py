@@ -182,7 +182,7 @@ def test_the_documented_commands_exist_with_their_flags() -> None:
         "serve",
         "infer",
         *6 * ["keys"],
-        *3 * ["serve"],
+        *5 * ["serve"],
         *2 * ["infer"],
         *2 * ["serve"],
         *2 * ["keys"],
