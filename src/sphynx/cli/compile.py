@@ -16,10 +16,11 @@ from sphynx.cli.judgement_lines import judgement_line
 from sphynx.cli.output import count, print_json, print_table
 from sphynx.cli.output_files import out_folder
 from sphynx.cli.record_flags import with_record_flags
+from sphynx.cli.stages import shown_stages
 from sphynx.cli.wording import warner, with_flags
 from sphynx.compiler.precision import Precision
 from sphynx.compiler.settings import CompileSettings
-from sphynx.errors import InputError
+from sphynx.errors import InputError, SphynxError
 from sphynx.program.cost.deployment import Deployment
 
 if TYPE_CHECKING:
@@ -108,10 +109,13 @@ def compile_run(
     bits = _bits_given(precision, context)
     settings = replace(settings, precision=bits, deployment=deployment, warn=warner(context))
     try:
-        compiled = compile_network(run, **vars(settings))
+        with shown_stages() as progress:
+            compiled = compile_network(run, **vars(replace(settings, progress=progress)))
     except InputError:
         _show_blockers(run, settings, context)
         raise
+    except KeyboardInterrupt:
+        raise SphynxError("stopped; nothing was written", where=run, remedy="Run the same command again.") from None
     compiled.save(out, derivable=derivable)
     if as_json:
         print_json(

@@ -26,6 +26,7 @@ from sphynx.network.build import AnyNetwork, as_designed
 from sphynx.program.convolve import Array
 from sphynx.program.inputs import PICTURE, Input
 from sphynx.program.ir import Graph
+from sphynx.run.update import Update
 
 CALIBRATION_IMAGES = 200
 SKETCH_IMAGES = 50  # enough to tell which precision will do
@@ -78,14 +79,17 @@ def compile_walk(
         return outlined(walk(mean, std, cuts=cuts, outline=True), knees)
 
     named_outputs(outline(()).graph, class_names)
+    settings.progress(Update("choosing where to cut"))
     cuts = choose_cuts(outline, precision or FIRST_TRY, deployment)
+    settings.progress(Update("fusing"))
     fused = walk(mean, std, cuts=cuts)
     fused = replace(fused, graph=named_outputs(fused.graph, class_names))
     approximations: tuple[Approximation, ...] = ()
     wanted: Array | None = None
     if curves(fused.graph):
+        settings.progress(Update("fitting smooth functions"))
         fused, approximations, wanted = approximated(fused, calibration, knees)
-    measured = measure(fused, calibration)
+    measured = measure(fused, calibration, settings.progress)
 
     def attempts(of: Measured, *, narrow_logits: bool = True) -> Attempt:
         return partial(
@@ -95,6 +99,7 @@ def compile_walk(
             name=name,
             made_from=made_from,
             narrow_logits=narrow_logits,
+            progress=settings.progress,
         )
 
     if precision:

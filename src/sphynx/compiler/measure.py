@@ -13,6 +13,7 @@ from sphynx.errors import InputError
 from sphynx.program.convolve import Array
 from sphynx.program.interpret import BATCH, evaluate
 from sphynx.program.ir import INPUT, Graph, Step
+from sphynx.run.update import Listener, Update, ignore
 
 
 @dataclass
@@ -52,8 +53,8 @@ class Measured:
     logits: Array  # [n, numbers], of all outputs one behind the other
 
 
-def measure(fused: Fused, pixels: Array) -> Measured:
-    """`pixels` are the calibration images, in a program's integers."""
+def measure(fused: Fused, pixels: Array, progress: Listener = ignore) -> Measured:
+    """`pixels` are the calibration images, in a program's integers; `progress` hears of each that is done."""
     _check_calibration(fused.graph, pixels)
     sizes = {name: Size() for name in fused.graph.shapes}
 
@@ -65,6 +66,7 @@ def measure(fused: Fused, pixels: Array) -> Measured:
         sizes[INPUT].add(batch.astype(np.float64))
         logits.append(evaluate(fused.graph, fused.weights, batch.astype(np.float64), watch))
         require_numbers(logits[-1])
+        progress(Update("measuring ranges", sum(map(len, logits)), len(pixels)))
     return Measured(fused, pixels, sizes, np.concatenate(logits))
 
 

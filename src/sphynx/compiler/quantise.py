@@ -51,6 +51,7 @@ from sphynx.program.ir import (
     Summand,
     Truncate,
 )
+from sphynx.run.update import Listener, Update, ignore
 
 HEADROOM_BITS = 2
 SQUARE_GUARD_BITS = 3
@@ -81,11 +82,12 @@ def quantise(
     name: str = "",
     made_from: str = "",
     narrow_logits: bool = True,
+    progress: Listener = ignore,
 ) -> Quantised:
     """`narrow_logits` rounds the outputs' weights more coarsely where only the outputs would widen the ring."""
     graph = measured.fused.graph
     quantiser = _Quantiser(measured.fused, measured.sizes, precision, narrow_logits)
-    steps, largest, integer_logits = _quantise_steps(graph, quantiser, measured.pixels)
+    steps, largest, integer_logits = _quantise_steps(graph, quantiser, measured.pixels, progress)
     steps = _with_ranges(graph, steps, largest)
     ring_bits = max(_ring_bits(steps), source.bits)
     program = Program(
@@ -313,14 +315,16 @@ def range_bits(largest: float) -> int:
 
 
 def _quantise_steps(
-    graph: Graph, quantiser: _Quantiser, pixels: Array
+    graph: Graph, quantiser: _Quantiser, pixels: Array, progress: Listener
 ) -> tuple[tuple[Step, ...], dict[str, int], Array]:
     """The integer steps, each run on the calibration images; the largest value that each made; the outputs."""
     last_use = last_uses(graph)
     tensors = {INPUT: pixels.astype(np.int64)}
     steps: list[Step] = []
     largest: dict[str, int] = {}
+    stage = f"trying weights of {quantiser.precision.weight_bits} bits on {len(pixels)} inputs"
     for number, original in enumerate(graph.steps):
+        progress(Update(stage, number, len(graph.steps)))
         if original.name in quantiser.last:
             others = tuple(step for step in steps if step.name not in quantiser.last)
             quantiser.ring_bits = _ring_bits(_with_ranges(graph, others, largest))

@@ -36,10 +36,12 @@ from sphynx.network.trained import TrainedNetwork
 from sphynx.program.ir import Graph
 from sphynx.program.judgement import Original, hash_of
 from sphynx.program.outputs import joined
+from sphynx.run.update import Update
 from sphynx.space.files import AnyDesign
 from sphynx.space.tally import Shape
 
 OURSELVES = "Sphynx, in float"
+ASKED_AT_ONCE = 50  # inputs, of the float network: between them progress is told
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,8 +93,11 @@ class Readable:
         if judge is None:
             answers = joined(made.program.answers(made.float_logits))
             return made, Original(answers, labels, images_hash, OURSELVES)
-        answers = judge.answer(given.integers, given.mean, given.std)
-        return made, Original(answers, labels, images_hash, judge.by, judge.resolution)
+        found = []
+        for first in range(0, len(given.integers), ASKED_AT_ONCE):
+            settings.progress(Update(f"asking {judge.by}", first, len(given.integers)))
+            found.append(judge.answer(given.integers[first : first + ASKED_AT_ONCE], given.mean, given.std))
+        return made, Original(np.concatenate(found), labels, images_hash, judge.by, judge.resolution)
 
     def labelled(self, samples: Samples, settings: CompileSettings) -> Samples:
         """The samples with the classes in the network's order, named as the settings say; without labels, and with a

@@ -15,6 +15,7 @@ from sphynx.config import parse_numbers, setting
 from sphynx.errors import InputError
 from sphynx.program.cost.deployment import Deployment
 from sphynx.program.inputs import LARGEST_NUMBER, MAX_INPUT_BITS
+from sphynx.run.update import Listener, ignore
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -129,6 +130,7 @@ class CompileSettings:
         "Read images from the folder as they are needed. [default: as when it was made]",
     )
     skip_bad: bool = setting(False, "Leave out image files that cannot be read; they are listed.")
+    progress: Listener = setting(ignore, "Called as the work goes on, stage by stage.", flag=None)
     warn: Callable[[str], None] = setting(warnings.warn, "Called with what is doubtful or was left out.", flag=None)
 
     def __post_init__(self) -> None:
