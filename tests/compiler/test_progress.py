@@ -1,4 +1,4 @@
-"""What compiling tells of its progress, and what is left where it is stopped."""
+"""Compiling tells of its progress, and whoever stops it finds nothing written."""
 
 from pathlib import Path
 
