@@ -42,7 +42,7 @@ def moves(draw: st.DrawFn) -> tuple[Shape, Order]:
     return shape, order[:, draw(st.integers(0, order.shape[1] - 1)) // 2 :, :: draw(st.integers(1, 2))]
 
 
-@settings(max_examples=25)  # of 0.3 s each
+@settings(max_examples=60)
 @given(move=moves())
 def test_moved_elements_are_where_numpy_says(move: tuple[Shape, Order]) -> None:
     shape, order = move
