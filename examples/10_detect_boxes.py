@@ -64,7 +64,7 @@ assert compiled.judged is not None
 print(", ".join(f"{output.name} off by {output.error:.2%}" for output in compiled.judged.outputs))
 
 # 3. Ask a server in another process; take the best place's box.
-others, _, wanted = draw(3, seed=1)
+others, _places, wanted = draw(3, seed=1)
 with tempfile.TemporaryDirectory() as home, connected_client(compiled.save(OUT / "detector"), Path(home)) as client:
     client.prepare(len(others))
     for picture, box in zip(others.numpy(), wanted.tolist(), strict=True):
