@@ -180,5 +180,5 @@ def test_an_estimate_of_a_link_that_is_written_out(compiled: sphynx.Compiled, mo
 
 def test_wrong_images_are_refused_before_anything_runs(compiled: sphynx.Compiled) -> None:
     with pytest.raises(sphynx.InputError, match="float64") as refused:
-        compiled.infer_privately(np.zeros((1, 1, 8, 8)))  # type: ignore[arg-type]
+        compiled.infer_privately(np.zeros((1, 1, 8, 8)))
     assert "uint8 images [n, 1, 8, 8]" in refused.value.remedy

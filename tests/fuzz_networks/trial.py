@@ -100,7 +100,7 @@ def _read_by(drawn: Drawn, reader: Reader, folder: Path) -> Outcome:
         return Outcome(drawn.seed, reader, "crashed", f"{type(error).__name__}: {_line(error)}")
     said, judged = compiled.judged, _judged_by_torch(drawn, compiled)
     assert said is not None
-    errors = judged.error, said.read_error or 0.0, judged.same_class
+    errors = judged.error, said.read_error or 0.0, 1.0 if judged.same_class is None else judged.same_class
     if said.fault is not None:  # by default it would be raised
         return Outcome(drawn.seed, reader, "misread" if said.is_misread else "refused", said.fault[0], *errors)
     if judged.is_far_off:

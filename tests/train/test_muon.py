@@ -2,6 +2,7 @@
 
 from math import sqrt
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -53,8 +54,9 @@ def test_a_step_is_the_formula() -> None:
     )
     expected = [parameter.detach().clone() for parameter in parameters]
     rest = [nn.Parameter(expected[3]), nn.Parameter(expected[4])]
+    groups: list[dict[str, Any]] = [{"params": rest[:1]}, {"params": rest[1:], "weight_decay": 0.0}]
     sgd = torch.optim.SGD(
-        [{"params": rest[:1]}, {"params": rest[1:], "weight_decay": 0.0}],
+        groups,
         0.5,
         settings.momentum,
         weight_decay=settings.weight_decay,
