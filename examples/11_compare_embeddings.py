@@ -64,7 +64,7 @@ def cosine(one: np.ndarray, other: np.ndarray) -> float:
     return float(one @ other / np.linalg.norm(one) / np.linalg.norm(other))
 
 
-for digit, (_, *others) in vectors.items():
-    for vector in others:
+for digit, embedded in vectors.items():
+    for vector in embedded[1:]:
         likeness = {enrolled: cosine(vectors[enrolled][0], vector) for enrolled in vectors}
         print(f"a {digit}: " + ", ".join(f"like the enrolled {name} {value:.2f}" for name, value in likeness.items()))

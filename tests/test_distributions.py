@@ -120,7 +120,7 @@ def test_every_file_has_a_licence_and_who_is_named_is_credited() -> None:
         names = [name for holder in others for name in re.sub(r"^\d{4} ", "", holder).split(", ")]
         assert others and all(name in " ".join(notice.split()) for name in names)
     shown = {path for rule in rules if "CC-BY" in rule["SPDX-License-Identifier"] for path in rule["path"]}
-    assert {f"docs/images/app.{kind}" for kind in ("png", "gif")} <= shown
+    assert {f"docs/images/app.{kind}" for kind in ("png", "webp")} <= shown
 
 
 def test_a_bill_of_materials_names_all_that_a_server_installs() -> None:

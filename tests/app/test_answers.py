@@ -21,7 +21,7 @@ from sphynx.app.answer import answer_of
 from sphynx.app.histogram import byte_counts, chi_square_same, tail_probability
 from sphynx.app.web import MOST_STREAMS
 from sphynx.program.interpret import interpret
-from sphynx.program.labels import revealing_label
+from sphynx.program.revealing import revealing_label
 from tests.app.conftest import Scene, pixels, small_program
 from tests.program.programs import random_weights
 

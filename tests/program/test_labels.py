@@ -10,8 +10,9 @@ import pytest
 
 from sphynx.errors import InputError
 from sphynx.program.ir import Linear, Output
-from sphynx.program.labels import NOT_SURE, find_labels, revealing_label
+from sphynx.program.labels import NOT_SURE, find_labels
 from sphynx.program.parse import program_from_json
+from sphynx.program.revealing import revealing_label
 from sphynx.space.tally import Shape
 from tests.program.programs import FOUR_CLASSES, program_reading, several_program, small_program
 

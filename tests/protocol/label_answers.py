@@ -15,7 +15,8 @@ from tests.protocol.parties import run_parties
 
 import sphynx
 from sphynx.program.interpret import interpret
-from sphynx.program.labels import find_labels, revealing_label
+from sphynx.program.labels import find_labels
+from sphynx.program.revealing import revealing_label
 from sphynx.protocol.channel import Channel, Record
 from sphynx.protocol.inference import InferenceClient, InferenceServer
 from sphynx.protocol.linear import ServerModel

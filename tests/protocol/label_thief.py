@@ -31,7 +31,7 @@ from tests.service.thief import CENTRES, CLASSES, CLOSED, NEURONS, OPEN, SIDE, S
 from tests.service.tiny import tiny_program
 
 from sphynx.program.backends import Backend
-from sphynx.program.labels import revealing_label
+from sphynx.program.revealing import revealing_label
 from sphynx.protocol import activations, answer, inference
 from sphynx.protocol.channel import Channel
 from sphynx.protocol.inference import InferenceClient, InferenceServer

@@ -24,7 +24,8 @@ from sphynx.program.cost.ot_messages import BLOCK_BYTES, blocks_down
 from sphynx.program.extensions import SILENT, SOFTSPOKEN, Extensions
 from sphynx.program.interpret import interpret
 from sphynx.program.ir import Linear, Program
-from sphynx.program.labels import NOT_SURE, find_labels, revealing_label
+from sphynx.program.labels import NOT_SURE, find_labels
+from sphynx.program.revealing import revealing_label
 from sphynx.protocol import answer
 from sphynx.protocol.answer import ANSWER, AnswerLayer
 from sphynx.protocol.capacity import bundle_bytes

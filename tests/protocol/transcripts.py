@@ -20,7 +20,7 @@ from sphynx.program.backends import Backend
 from sphynx.program.convolve import Array
 from sphynx.program.extensions import SILENT, SOFTSPOKEN
 from sphynx.program.ir import Program
-from sphynx.program.labels import revealing_label
+from sphynx.program.revealing import revealing_label
 from sphynx.program.weights import inside_groups, ungrouped
 from sphynx.protocol.channel import WIRE_VERSION, Channel
 from sphynx.protocol.inference import InferenceClient, InferenceServer

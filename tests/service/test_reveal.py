@@ -20,7 +20,8 @@ from sphynx.program.files import save_program
 from sphynx.program.inputs import PICTURE, Input
 from sphynx.program.interpret import interpret
 from sphynx.program.ir import Output, Program
-from sphynx.program.labels import NOT_SURE, answer_kind, find_labels, revealed
+from sphynx.program.labels import NOT_SURE, answer_kind, find_labels
+from sphynx.program.revealing import revealed
 from sphynx.program.security import (
     ANSWER_KINDS,
     MODES,

@@ -27,8 +27,8 @@ from sphynx.program.files import save_compiled
 from sphynx.program.interpret import interpret
 from sphynx.program.ir import Program
 from sphynx.program.judgement import Judgement, Original, judge, load_original, save_original
-from sphynx.program.labels import revealed
 from sphynx.program.outputs import joined
+from sphynx.program.revealing import revealed
 from sphynx.program.security import Reveal, Security, require_mode
 from sphynx.run.update import Listener, Update, ignore
 from sphynx.service.prediction import Prediction

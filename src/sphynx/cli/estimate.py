@@ -82,7 +82,7 @@ def estimate(
     from sphynx.program.cost.estimate import estimate as estimate_program
     from sphynx.program.cost.link import parse_link
     from sphynx.program.files import load_program
-    from sphynx.program.labels import revealed
+    from sphynx.program.revealing import revealed
     from sphynx.zoo.shipped import program_path
 
     chosen, parsed = opt.backend_for(backend), parse_link(link)

@@ -20,8 +20,9 @@ from sphynx.data.images import Statistics
 from sphynx.data.samples import Samples, as_pixels, pixels_for, shaped
 from sphynx.errors import InputError
 from sphynx.program.convolve import Array
-from sphynx.program.inputs import LARGEST_NUMBER, MAX_INPUT_BITS, Input
+from sphynx.program.inputs import Input
 from sphynx.program.ir import Program
+from sphynx.program.limits import LARGEST_NUMBER, MAX_INPUT_BITS
 from sphynx.space.tally import Shape
 
 FLOAT_BITS = 12  # of numbers that are not whole

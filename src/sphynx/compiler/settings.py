@@ -14,7 +14,7 @@ from sphynx.compiler.precision import Precision
 from sphynx.config import parse_numbers, setting
 from sphynx.errors import InputError
 from sphynx.program.cost.deployment import Deployment
-from sphynx.program.inputs import LARGEST_NUMBER, MAX_INPUT_BITS
+from sphynx.program.limits import LARGEST_NUMBER, MAX_INPUT_BITS
 from sphynx.run.update import Listener, ignore
 
 if TYPE_CHECKING:

@@ -77,7 +77,7 @@ CATALOGUE = {
             ".",
             (RemoteFile("http://cs231n.stanford.edu/tiny-imagenet-200.zip", "90528d7ca1a48142e341f4ef8d21d0de"),),
             "tiny-imagenet-200",
-            "a part of ImageNet, whose terms allow only non-commercial research and education; the photographs belong "
+            "a part of ImageNet, whose terms allow non-commercial research and education alone; the photographs belong "
             "to their makers. Whether such terms reach weights is not settled: use these for research",
         ),
         Entry(

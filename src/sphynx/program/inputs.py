@@ -17,13 +17,10 @@ from numpy.typing import NDArray
 
 from sphynx.errors import InputError
 from sphynx.program.convolve import Array
+from sphynx.program.limits import LARGEST_NUMBER, MAX_AXES, MAX_INPUT_BITS, MIN_PICTURE_PART, PIXEL_BITS
 from sphynx.space.tally import Shape
 
 InputKind = Literal["picture", "numbers"]
-MIN_PICTURE_PART = 0.5  # a client makes the whole picture that large before it cuts
-PIXEL_BITS, MAX_INPUT_BITS = 8, 16
-LARGEST_NUMBER = 1e30  # of either sign, so that differences are finite in every precision
-MAX_AXES = 8
 
 
 @dataclass(frozen=True)

@@ -7,22 +7,15 @@ the program, hence of its hash, to which everything is bound that is prepared fo
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sphynx.errors import InputError, join_faults
 from sphynx.program.convolve import Array
 from sphynx.program.outputs import Output
-from sphynx.program.security import REVEALED, AnswerKind, Reveal, require_reveal
+from sphynx.program.security import REVEALED, AnswerKind
 from sphynx.space.tally import Shape
-
-if TYPE_CHECKING:
-    from sphynx.program.ir import Program
 
 NOT_SURE = -1  # in place of a class's number
 MAX_CLASSES, MAX_BITS = 1 << 12, 63  # that the circuit compares
@@ -51,26 +44,6 @@ def answer_kind(outputs: Sequence[Output]) -> AnswerKind:
     if not outputs[0].has_classes:
         return "numbers"
     return "findings" if outputs[0].final == "sigmoid" else "classes"
-
-
-def revealed(program: Program, reveal: Reveal, margin: float = 0.0) -> Program:
-    """Make the program whose clients get this; refuses combinations that the tables of modes do."""
-    require_reveal(reveal, margin)
-    return revealing_label(program, margin) if reveal == "label" else program
-
-
-def revealing_label(program: Program, margin: float = 0.0) -> Program:
-    """Make the same program for clients that get a label alone: the first of the largest scores, or that it is not sure
-    where that leads the second by less than `margin`, in the units of the scores. Refuses what has no label."""
-    require_reveal("label", margin)
-    output = program.outputs[0]
-    least = math.ceil(margin * 2.0 ** program.scales[output.name])
-    faults = list(label_faults(program.outputs, replace(output, margin=least), program.shapes, program.ranges))
-    if faults:
-        raise InputError(
-            join_faults(faults), where=program.name or "program", remedy="Reveal the numbers: leave `reveal` out."
-        )
-    return replace(program, outputs=(replace(output, reveals="label", margin=least),))
 
 
 def find_labels(scores: Array, margin: int = 0) -> NDArray[np.int64]:

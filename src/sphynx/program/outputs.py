@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sphynx.program.convolve import Array
-from sphynx.program.inputs import MAX_AXES
+from sphynx.program.limits import MAX_AXES
 from sphynx.space.tally import Shape
 
 Final = Literal["", "softmax", "log_softmax", "sigmoid"]

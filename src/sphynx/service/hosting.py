@@ -18,7 +18,7 @@ from sphynx.errors import InputError
 from sphynx.program.convolve import Array
 from sphynx.program.files import short_hash
 from sphynx.program.ir import Program
-from sphynx.program.labels import revealed
+from sphynx.program.revealing import revealed
 from sphynx.program.weights import content_hash
 from sphynx.protocol.channel import WIRE_VERSION
 from sphynx.protocol.linear import ServerModel

@@ -66,7 +66,7 @@ class Prediction:
             raise InputError(
                 "this server reveals labels, and neither scores nor probabilities",
                 where=self.program.name or "program",
-                remedy="Read `label`, and `labels`, which is empty where it is not sure.",
+                remedy="Read the label alone, or that it is not sure.",
             )
 
     @property

@@ -19,7 +19,7 @@ from pathlib import Path
 from sphynx.core import limit_cores
 from sphynx.errors import SphynxError
 from sphynx.program.files import load_compiled
-from sphynx.program.labels import revealed
+from sphynx.program.revealing import revealed
 from sphynx.protocol.shared_weights import read_shared
 from sphynx.protocol.verify.plan import CheckPlan
 from sphynx.record import Record

@@ -12,7 +12,6 @@ from __future__ import annotations
 from dataclasses import replace
 from math import ceil, log2
 
-from sphynx.program.inputs import PIXEL_BITS
 from sphynx.program.ir import (
     INPUT,
     MAX_RING_BITS,
@@ -29,6 +28,7 @@ from sphynx.program.ir import (
     Term,
     Truncate,
 )
+from sphynx.program.limits import PIXEL_BITS
 
 HEADROOM_AND_SIGN_BITS = 3
 SUM_BITS, LINK_SUM_BITS = 1.5, -1.0
