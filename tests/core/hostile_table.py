@@ -147,6 +147,7 @@ def garbling(made: Objects) -> list[Binding]:
         binding("Circuit.relu", n.Circuit.relu, w=8, k=8, f=2, free="f"),
         binding("Circuit.floor", n.Circuit.floor, w=8, k=8, f=2, free="f"),
         binding("Circuit.adder", n.Circuit.adder, width=8),
+        binding("Circuit.label", n.Circuit.label, classes=3, w=8, margin=2, free="margin"),
         binding(
             "Circuit.evaluate_in_clear", made.circuit.evaluate_in_clear, writes="outputs",
             inputs=words(24, PLANE), outputs=words(8, PLANE),
