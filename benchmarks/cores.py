@@ -8,7 +8,7 @@ Server and clients run on the first N cores only. The server has a worker proces
 --processes`, one process on one core), the clients are twice as many processes of one thread each; each prepares a
 bundle, uses it, holds the logits against the integer oracle's, and begins again. Before them one client alone: the
 online latency of a server that is not busy. No torch is needed; the folder is one of `sphynx compile`. `--apart` gives
-the clients as many cores of their own, as if they were another machine; with `--group` they prepare so many bundles at
+the clients as many cores of their own, as if they were another machine; with `--group N` they prepare N bundles at
 once, and use them before they prepare the next.
 
 Inferences a second are counted while all clients ask: what one has done of its last inference by then counts as a part.

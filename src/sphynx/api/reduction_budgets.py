@@ -25,8 +25,8 @@ OF_SQUARES: tuple[Method, ...] = ("delphi", "safenet", "autorep")
 def relus_within(
     trained: TrainedNetwork, method: Method, online_seconds: float, link: Link, backend: Backend, rates: Rates
 ) -> int:
-    """The most ReLUs with which a network of the method's kind is estimated to answer in time: a stream of so many, or
-    the original with the same share of each layer's channels left."""
+    """The most ReLUs with which a network of the method's kind is estimated to answer in time: a stream of that
+    many, or the original with the same share of each layer's channels left."""
     from sphynx.compiler.latency import design_estimate
 
     like = _stream(trained) if method == "stream" else _thinned(trained, SQUARE if method in OF_SQUARES else IDENTITY)

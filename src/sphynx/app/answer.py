@@ -17,7 +17,7 @@ COSTS = ("backend", "batch", "offline_seconds", "offline_bytes", "online_seconds
 
 
 def answer_of(prediction: Prediction) -> dict[str, Any]:
-    """Without `probabilities` where a label came alone, and without `labels` where there are no classes; `labels` is
+    """An answer of a label alone has no `probabilities`; one without classes has no `labels`; `labels` is
     empty where the server is not sure."""
     told = prediction.to_json(TOP)
     if not prediction.has_scores:

@@ -223,7 +223,7 @@ class Desk:
         for known, record in tuple(self._records.items()):
             if number == str(known):
                 return record
-        raise InputError("there is no record of this answer any more", remedy="Ask again.")
+        raise InputError("the record of this answer is gone", remedy="Ask again.")
 
     def _compare_masked(self, picture: bytes, masked: bytes) -> dict[str, Any]:
         """Show what the server received, beside what it received of the latest picture that was another one."""

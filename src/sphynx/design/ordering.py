@@ -13,6 +13,7 @@ from sphynx.data.images import Data
 from sphynx.design.request import Request, placement_recipe, search_recipe, training_recipe
 from sphynx.design.retraining import HELD_OUT, too_few_to_rank
 from sphynx.design.settings import DesignSettings
+from sphynx.design.stages import split_by_stage
 from sphynx.design.time_budget import parse_duration
 from sphynx.errors import InputError
 from sphynx.run.settings import AUTO
@@ -104,16 +105,7 @@ def _read_places(reduce_at: str | Sequence[int]) -> Literal["search", "fixed"] |
 
 
 def _by_stage(settings: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    stages: dict[str, dict[str, Any]] = {stage: {} for stage in STAGES}
-    for name, value in settings.items():
-        stage, dot, key = name.partition(".")
-        if not dot or stage not in stages:
-            raise InputError(
-                f"{name!r} does not name a stage",
-                where="`settings`",
-                remedy=f"Write it as STAGE.NAME, such as training.epochs; the stages are {', '.join(stages)}.",
-            )
-        stages[stage][key] = value
+    stages = split_by_stage(STAGES, settings)
     if "reduce_at" in stages["cells"]:
         raise InputError(
             "the supernet takes its reduce positions from the network",

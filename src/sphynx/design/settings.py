@@ -68,6 +68,6 @@ class DesignSettings(SweepSettings):
     )
     prices: str | Path | None = setting(
         None,
-        "With a search for an allocation: what `sphynx estimate --prices` wrote of the planned stream. Allocations "
-        "then cost its seconds, not its ReLUs.",
+        "With a search for an allocation: a file of prices, written by `sphynx estimate` of the planned stream. "
+        "Allocations then cost its seconds, not its ReLUs.",
     )

@@ -15,6 +15,7 @@ from typing import Any
 from sphynx.data.images import Data, DataFace
 from sphynx.design.request import FEW_IMAGES, long_enough, placement_recipe, training_recipe
 from sphynx.design.settings import DesignSettings
+from sphynx.design.stages import split_by_stage
 from sphynx.design.time_budget import parse_duration
 from sphynx.errors import InputError
 from sphynx.network.trained import TrainedNetwork
@@ -79,7 +80,7 @@ class StreamOrder:
         self._tolerance = parse_percentage(settings.tolerance)
         budget = settings.time_budget
         self._time_budget = parse_duration(budget) if isinstance(budget, str) else budget
-        self._changes = _by_stage(settings.settings)
+        self._changes = split_by_stage(STAGES, settings.settings)
         self._given = tuple(_load(one) for one in _listed(settings.teacher))
         if self._given and settings.teachers > 1:
             raise InputError(
@@ -159,17 +160,3 @@ def _load(teacher: TrainedNetwork | str | Path) -> GivenTeacher:
     if isinstance(teacher, TrainedNetwork):
         return GivenTeacher(type(teacher.design).__name__.removesuffix("Design"), teacher)
     return GivenTeacher(str(teacher), load_named(teacher))
-
-
-def _by_stage(settings: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    stages: dict[str, dict[str, Any]] = {stage: {} for stage in STAGES}
-    for name, value in settings.items():
-        stage, dot, key = name.partition(".")
-        if not dot or stage not in stages:
-            raise InputError(
-                f"{name!r} does not name a stage",
-                where="`settings`",
-                remedy=f"Write it as STAGE.NAME, such as training.epochs; the stages are {', '.join(stages)}.",
-            )
-        stages[stage][key] = value
-    return stages

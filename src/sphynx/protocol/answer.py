@@ -28,7 +28,7 @@ from sphynx.program.extensions import SOFTSPOKEN, Extensions
 from sphynx.program.ir import Program
 from sphynx.program.labels import NOT_SURE
 from sphynx.protocol.channel import Channel
-from sphynx.protocol.garbled_layer import SEED_BYTES, expand_labels
+from sphynx.protocol.garbled_layer import SEED_BYTES, expand_labels, read_tables
 from sphynx.protocol.ots import ClientOts, OtCount, ServerOts, reserve_client, reserve_server
 from sphynx.protocol.relu_layer import Arrays
 from sphynx.protocol.wires import Wires, Words
@@ -163,15 +163,8 @@ def garble_answer(channel: Channel, ots: ServerOts, layer: AnswerLayer, labels: 
 
 def receive_answer_tables(channel: Channel, layer: AnswerLayer, labels: Words) -> Arrays:
     """Material: `labels` of the own wires, `late_tweak`, `tables 0`, `tables 1`, ..."""
-    arrays: Arrays = {"labels": layer.arrange(labels)}
     with channel.section("offline", ANSWER):
-        for number, size in enumerate(layer.tables_bytes):
-            message = channel.receive(size)
-            if not number:
-                arrays["late_tweak"] = np.frombuffer(bytes(message[: ot.TWEAK_BYTES]), np.uint8)
-            tables = np.frombuffer(message, np.uint64, offset=0 if number else ot.TWEAK_BYTES)
-            arrays[f"tables {number}"] = tables.reshape(-1, 2)
-    return arrays
+        return {"labels": layer.arrange(labels), **read_tables(channel, layer.tables_bytes)}
 
 
 def reveal(channel: Channel, layer: AnswerLayer, material: Arrays, x: Words) -> None:

@@ -15,7 +15,7 @@ Garbling, sending and receiving (online: encoding, sending, evaluating) overlap.
 from __future__ import annotations
 
 import atexit
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
@@ -115,9 +115,14 @@ def garble(
 
 
 def receive_tables(channel: Channel, layer: GarbledLayer) -> Arrays:
+    """The client's material of a layer."""
+    return read_tables(channel, layer.tables_bytes)
+
+
+def read_tables(channel: Channel, sizes: Sequence[int]) -> Arrays:
     """The client's material: `late_tweak`, `tables 0`, `tables 1`, ..., as they come from the wire, without a copy."""
     arrays: Arrays = {}
-    for number, size in enumerate(layer.tables_bytes):
+    for number, size in enumerate(sizes):
         message = channel.receive(size)
         if not number:
             arrays["late_tweak"] = np.frombuffer(bytes(message[: ot.TWEAK_BYTES]), np.uint8)
