@@ -29,9 +29,8 @@ from numpy.typing import NDArray
 from sphynx.bench.machine import describe_machine
 from sphynx.bench.workers import tell, told_by, values_of, workers
 from sphynx.program.backends import Backend
-from sphynx.program.files import load_program
+from sphynx.program.folder import load_program, load_weights
 from sphynx.program.interpret import interpret
-from sphynx.program.weights import load_weights
 from sphynx.service.local import LocalServer, running_server
 from sphynx.service.settings import Limits
 from sphynx.service.yielding import on_one_core

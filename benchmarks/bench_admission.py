@@ -28,9 +28,8 @@ from pathlib import Path
 import numpy as np
 
 from sphynx.errors import SphynxError
-from sphynx.program.files import save_program
+from sphynx.program.folder import save_program, save_weights
 from sphynx.program.ir import INPUT, Linear, Program, Term
-from sphynx.program.weights import save_weights
 from sphynx.service.local import HOST, LocalServer, running_server
 from sphynx.space.tally import Shape
 

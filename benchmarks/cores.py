@@ -39,7 +39,7 @@ from sphynx.bench.machine import describe_machine
 from sphynx.bench.throughput_clients import Asked, run_clients
 from sphynx.core import limit_cores
 from sphynx.program.backends import Backend
-from sphynx.program.files import load_compiled, load_program
+from sphynx.program.folder import load_compiled, load_program
 from sphynx.program.interpret import interpret
 from sphynx.program.ir import Program
 from sphynx.protocol.capacity import party_seconds

@@ -22,7 +22,7 @@ import numpy as np
 
 from sphynx.errors import SphynxError
 from sphynx.program.extensions import SILENT, SOFTSPOKEN, Extensions
-from sphynx.program.files import load_compiled
+from sphynx.program.folder import load_compiled
 from sphynx.program.interpret import interpret
 from sphynx.protocol.bundle import Bundle
 from sphynx.protocol.channel import local_pair

@@ -23,7 +23,7 @@ from sphynx.compiler.rounding import derive_weights
 from sphynx.core import ot
 from sphynx.program.backends import BACKENDS, Backend
 from sphynx.program.cost.ot_messages import SOFTSPOKEN_PARAMETER, blocks_down
-from sphynx.program.files import load_program
+from sphynx.program.folder import load_program
 from sphynx.protocol import ots, relu_gc
 from sphynx.protocol.channel import local_pair
 from sphynx.protocol.inference import InferenceClient, InferenceServer

@@ -11,7 +11,7 @@ import sys
 from collections import Counter
 
 from sphynx.core import rlwe
-from sphynx.program.files import load_program
+from sphynx.program.folder import load_program
 from sphynx.protocol.linear_plan import MOST_INTERLEAVED, ProgramPlan, plan_program, search_plan
 from sphynx.zoo.shipped import program_path
 

@@ -26,7 +26,7 @@ from sphynx.bench.core_rates import connected
 from sphynx.core import Prg, garbling, ot, random_bytes, silent
 from sphynx.core.bits import plane_words
 from sphynx.program.cost.cost import total_cost
-from sphynx.program.files import load_program
+from sphynx.program.folder import load_program
 from sphynx.zoo.shipped import program_path
 
 BLOCK_BYTES = 16

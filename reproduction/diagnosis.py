@@ -46,7 +46,7 @@ from sphynx.train.processes import Processes
 from sphynx.train.recipe import load_recipe
 from sphynx.train.results import RESULT, TrainResult, TrainSummary
 from sphynx.train.views import VIEWS
-from sphynx.zoo.pretrained import add_teacher
+from sphynx.zoo.teachers import add_teacher
 
 STAGES = ("teachers", "candidates", "final", "judge")
 TEACHER_RECIPE, STUDENT_RECIPE = "scans-teacher", "scans"

@@ -47,7 +47,7 @@ from typing import Any
 import sphynx
 from reproduction.tasks import Task, run_tasks
 from sphynx.data.images import Data
-from sphynx.network.model import load_model, save_model
+from sphynx.network.trained import load_model, save_model
 from sphynx.run.settings import AUTO
 from sphynx.run.work import pick_device
 from sphynx.space.artifact import MODEL
@@ -60,7 +60,7 @@ from sphynx.train.processes import Processes
 from sphynx.train.recipe import load_recipe
 from sphynx.train.results import RESULT
 from sphynx.train.views import VIEWS
-from sphynx.zoo.pretrained import add_teacher
+from sphynx.zoo.teachers import add_teacher
 
 STAGES = ("teachers", "muon", "final")
 TEACHERS, TEACHER_EPOCHS = 2, 60

@@ -24,7 +24,7 @@ from sphynx.bench.private_models import DESIGN, untrained_model
 from sphynx.program.backends import BACKENDS
 from sphynx.program.cost.cost import total_cost
 from sphynx.program.cost.link import LINKS, parse_link
-from sphynx.program.files import load_program
+from sphynx.program.folder import load_program
 from sphynx.reduce.results import REDUCTION, ReduceResult
 
 HEADS = ("network", "ReLUs", "comparisons", "squares", "truncations", "accuracy")

@@ -25,7 +25,7 @@ from sphynx.data.images import Data
 from sphynx.data.open import DIGITS, open_any
 from sphynx.data.streamed import StreamedData
 from sphynx.errors import InputError, NothingToRunError
-from sphynx.network.model import load_model
+from sphynx.network.trained import load_model
 from sphynx.record import fingerprint
 from sphynx.report.naming import DATA_SETS, describe_network
 from sphynx.report.provenance import joined, provenance

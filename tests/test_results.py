@@ -17,7 +17,7 @@ from sphynx.program.backends import Backend
 from sphynx.program.cost.estimate import REFERENCE, LayerTime, Rates, estimate
 from sphynx.program.cost.link import LINKS
 from sphynx.program.extensions import SOFTSPOKEN
-from sphynx.program.files import load_program
+from sphynx.program.folder import load_program
 from sphynx.search.stopping import cells_without_convolution
 from sphynx.space.design import Design
 from sphynx.space.files import load_any_design

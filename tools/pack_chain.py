@@ -16,8 +16,7 @@ from sphynx.data.class_order import numbers_among
 from sphynx.errors import InputError
 from sphynx.network.build import AnyNetwork, with_class_order
 from sphynx.network.ensemble import Ensemble, Teacher
-from sphynx.network.model import load_model
-from sphynx.network.trained import load_trained
+from sphynx.network.trained import load_model, load_trained
 from sphynx.space.artifact import CONFIGURATION
 from sphynx.train.job import TEACHER_WEIGHTS
 from sphynx.train.results import RESULT, TrainResult

@@ -21,8 +21,8 @@ import typer
 from sphynx.data.catalogue import CATALOGUE
 from sphynx.errors import InputError
 from sphynx.network.build import AnyNetwork
-from sphynx.network.model import count_parameters, load_model, save_model
 from sphynx.network.stored import NORMALISATION, load_normalisation
+from sphynx.network.trained import count_parameters, load_model, save_model
 from sphynx.space.artifact import CARD, CONFIGURATION, MODEL
 from sphynx.train.job import DATA_CONTENT
 from sphynx.zoo.chain import CHAIN

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import sphynx
-from sphynx.network.model import save_model, save_normalisation
+from sphynx.network.trained import save_model, save_normalisation
 from tests.service.authority import make_authority
 from tests.service.tiny import save_tiny
 

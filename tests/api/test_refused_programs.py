@@ -12,7 +12,7 @@ from sphynx.compiler.frontend.operators import value
 from sphynx.compiler.precision import Precision
 from sphynx.data.images import Data, ImageSet, make_data
 from sphynx.program.convolve import Array
-from sphynx.protocol import off_by_one
+from sphynx.protocol import runnable
 from sphynx.space.tally import Shape
 
 pytestmark = pytest.mark.filterwarnings("ignore::Warning:torch")
@@ -86,15 +86,15 @@ def test_a_program_whose_shares_would_be_off_by_one_too_often_gets_a_wider_ring(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     narrow = sphynx.compile_network(padded(IMAGE), calibrate=noise(IMAGE), warn=lambda _: None)
-    usual = off_by_one.log2_off_by_one(narrow.program, narrow.weights)
-    assert narrow.program.ring_bits < 40 and usual < off_by_one.MAX_LOG2_OFF_BY_ONE
-    monkeypatch.setattr(off_by_one, "MAX_LOG2_OFF_BY_ONE", usual - 1)  # as if it had many more elements
+    usual = runnable.log2_off_by_one(narrow.program, narrow.weights)
+    assert narrow.program.ring_bits < 40 and usual < runnable.MAX_LOG2_OFF_BY_ONE
+    monkeypatch.setattr(runnable, "MAX_LOG2_OFF_BY_ONE", usual - 1)  # as if it had many more elements
     wide = sphynx.compile_network(padded(IMAGE), calibrate=noise(IMAGE), warn=lambda _: None)
     assert wide.program.ring_bits == 49 and wide.program.steps == narrow.program.steps  # 40 bits would be no rarer here
     pixels = noise(IMAGE).test.images[:1].numpy()
     (answer,) = wide.infer_privately(pixels)
     assert np.array_equal(answer.logits, narrow.infer(pixels)[0])
-    monkeypatch.setattr(off_by_one, "MAX_LOG2_OFF_BY_ONE", -100.0)
+    monkeypatch.setattr(runnable, "MAX_LOG2_OFF_BY_ONE", -100.0)
     with pytest.raises(sphynx.SphynxError, match="off by one with probability"):
         sphynx.compile_network(padded(IMAGE), calibrate=noise(IMAGE), warn=lambda _: None)
 

@@ -25,9 +25,8 @@ from sphynx.app.parties import Parties
 from sphynx.app.watch import Watch
 from sphynx.app.web import App
 from sphynx.program.cost.estimate import REFERENCE
-from sphynx.program.files import save_program
+from sphynx.program.folder import save_program, save_weights
 from sphynx.program.ir import INPUT, Linear, Output, Program, Relu, Term
-from sphynx.program.weights import save_weights
 from sphynx.protocol.channel import Channel, Section, Span
 from sphynx.protocol.inference import MASKED_PICTURE
 from sphynx.service import conversation

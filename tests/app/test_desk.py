@@ -18,8 +18,8 @@ from sphynx.app.desk import Desk
 from sphynx.app.in_the_clear import InTheClear
 from sphynx.app.parties import float_run
 from sphynx.app.watch import Watch
-from sphynx.network.model import save_model
 from sphynx.network.stored import NORMALISATION
+from sphynx.network.trained import save_model
 from sphynx.program.cost.estimate import REFERENCE
 from sphynx.protocol.bundle import load_bundle
 from sphynx.service import store

@@ -21,9 +21,8 @@ from sphynx.app.parties import Parties
 from sphynx.app.watch import Watch
 from sphynx.app.web import App
 from sphynx.program.cost.estimate import REFERENCE
-from sphynx.program.files import save_program
+from sphynx.program.folder import save_program, save_weights
 from sphynx.program.interpret import interpret
-from sphynx.program.weights import save_weights
 from tests.app.conftest import pixels, small_program
 from tests.app.devtools import CHROMIUM, Browser
 from tests.app.test_answers import png

@@ -13,7 +13,7 @@ from sphynx.compiler.compile import calibration_images, compile_walk, walk_of
 from sphynx.data.open import open_data
 from sphynx.errors import InputError
 from sphynx.network.build import build_network
-from sphynx.program.files import save_compiled
+from sphynx.program.folder import save_compiled
 from sphynx.space.design import Design
 from sphynx.space.published_cells import SPHYNX
 from sphynx.space.tally import Shape

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from sphynx.bench import clear, private_models
 from sphynx.errors import InputError
-from sphynx.program.files import load_program
+from sphynx.program.folder import load_program
 from sphynx.space.design import Design
 from sphynx.space.stream import StreamDesign, stages_from_text
 from sphynx.space.tally import Shape

@@ -13,10 +13,10 @@ import torch
 from sphynx.cli.main import main
 from sphynx.data.open import open_data
 from sphynx.network.build import build_network
-from sphynx.network.model import save_model, save_normalisation
+from sphynx.network.trained import save_model, save_normalisation
 from sphynx.program.cost.estimate import REFERENCE
 from sphynx.program.cost.kept_rates import keep_rates
-from sphynx.program.files import load_program
+from sphynx.program.folder import load_program
 from sphynx.space.cell import cell
 from sphynx.space.design import Design
 from sphynx.space.genotype import Genotype

@@ -11,7 +11,7 @@ import pytest
 from sphynx.cli.main import main
 from sphynx.data.open import open_data
 from sphynx.network.build import build_network
-from sphynx.network.model import save_model, save_normalisation
+from sphynx.network.trained import save_model, save_normalisation
 from sphynx.space.design import Design
 from sphynx.space.published_cells import SPHYNX
 from sphynx.space.tally import Shape

@@ -16,7 +16,7 @@ from tools.pack_model import pack
 
 from sphynx.cli.main import main
 from sphynx.config import read_settings
-from sphynx.program.files import load_program
+from sphynx.program.folder import load_program
 from sphynx.space.tally import Shape
 from sphynx.train.recipe import Recipe, load_recipe, with_epochs
 from tests.data.layouts import write_classes

@@ -13,7 +13,7 @@ from sphynx.network.reduced import describe_layers, rectified_layers
 from sphynx.network.stored import StoredNetwork
 from sphynx.network.trained import TrainedNetwork
 from sphynx.program.cost.cost import total_cost
-from sphynx.program.weights import content_hash
+from sphynx.program.folder import content_hash
 from sphynx.space.files import AnyDesign
 from sphynx.space.reduced import BaseDesign, ReducedDesign
 from sphynx.space.reference import ResNet18Design

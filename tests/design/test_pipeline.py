@@ -14,7 +14,7 @@ from sphynx.design import pipeline as module
 from sphynx.design.results import DesignResult
 from sphynx.design.retraining import retrainer
 from sphynx.errors import DivergedError, InputError, InterruptedWorkError
-from sphynx.network.model import load_model
+from sphynx.network.trained import load_model
 from sphynx.report.sources import read_sources
 from sphynx.search.ranking import Round
 from sphynx.space.design import Design

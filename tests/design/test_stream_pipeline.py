@@ -20,8 +20,7 @@ from sphynx.design.stream_order import StreamRequest, taught_recipe, teacher_des
 from sphynx.design.stream_pipeline import StreamPipeline
 from sphynx.design.stream_results import StreamDesignResult
 from sphynx.errors import InputError
-from sphynx.network.model import load_model
-from sphynx.network.trained import load_trained
+from sphynx.network.trained import load_model, load_trained
 from sphynx.report.sources import read_sources
 from sphynx.run import environment
 from sphynx.run.progress import QUIET

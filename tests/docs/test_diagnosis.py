@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tools.pack_model import pack
 
-from sphynx.program.files import load_program
+from sphynx.program.folder import load_program
 from sphynx.zoo.chain import chain_of
 from tests.docs.test_getting_started import BLOCK, ROOT, SMALLER, Shell, shell
 from tests.docs.xrays import write_xrays

@@ -14,9 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from sphynx.program.files import load_program
+from sphynx.program.folder import load_program, load_weights
 from sphynx.program.interpret import interpret
-from sphynx.program.weights import load_weights
 from sphynx.service.pictures import read_picture
 from sphynx.service.prediction import ranked
 from tests.warm_process import Warm

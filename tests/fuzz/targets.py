@@ -22,8 +22,7 @@ from sphynx.compiler.frontend.export.module import load_module
 from sphynx.compiler.frontend.onnx.file import read_network
 from sphynx.core import Prg, _native, garbling
 from sphynx.errors import SphynxError
-from sphynx.program.files import load_program, save_program
-from sphynx.program.weights import WEIGHTS, load_weights, save_weights
+from sphynx.program.folder import WEIGHTS, load_program, load_weights, save_program, save_weights
 from sphynx.protocol.activations import activation_layers
 from sphynx.protocol.bundle import Bundle, load_bundle
 from sphynx.protocol.channel import WIRE_VERSION, Channel

@@ -14,10 +14,9 @@ import pytest
 from safetensors.numpy import save_file
 
 from sphynx.errors import InputError
-from sphynx.program.files import load_program, save_program
+from sphynx.program.folder import WEIGHTS, load_corrections, load_program, load_weights, save_program, save_weights
 from sphynx.program.ir import MAX_SCALE, Input, Program
 from sphynx.program.parse import program_from_json
-from sphynx.program.weights import WEIGHTS, load_corrections, load_weights, save_weights
 from sphynx.space.artifact import PROGRAM
 from sphynx.zoo.shipped import model_names, program_path
 from tests.program.foreign_kinds import FOREIGN_KINDS, change_kind

@@ -8,9 +8,9 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from sphynx.program.convolve import convolve
+from sphynx.program.folder import WEIGHTS, content_hash, load_weights, save_weights, ungrouped
 from sphynx.program.interpret import interpret
 from sphynx.program.ir import INPUT, Linear, Program, Relu, Term
-from sphynx.program.weights import WEIGHTS, content_hash, load_weights, save_weights, ungrouped
 from sphynx.space.tally import Shape
 
 DEPTHWISE = Linear("wide", (Term(INPUT, 3, 3, pad_top=1, pad_left=1, groups=3),), Shape(6, 5, 5), range_bits=24)

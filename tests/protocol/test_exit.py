@@ -6,7 +6,7 @@ import sys
 # Another reference to the caches stands for whatever keeps modules alive at the end, as a test worker does.
 HOLDS_ITS_CACHES = """
 import ctypes
-from sphynx.program.files import load_program
+from sphynx.program.folder import load_program
 from sphynx.protocol import garbled_layer, linear_plan, relu_gc
 from sphynx.zoo.shipped import program_path
 linear_plan.plan_program(load_program(program_path("sphynx-cifar100-25k")))

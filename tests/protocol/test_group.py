@@ -11,7 +11,7 @@ from tests.protocol.parties import run_parties
 from tests.protocol.random_programs import Case, random_case, random_public_case
 
 from sphynx.program.backends import Backend
-from sphynx.program.files import load_program
+from sphynx.program.folder import load_program
 from sphynx.program.interpret import interpret
 from sphynx.protocol.bundle import Bundle
 from sphynx.protocol.channel import HEADER_BYTES, Channel, Record

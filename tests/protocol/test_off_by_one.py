@@ -16,12 +16,11 @@ from sphynx.core import rlwe
 from sphynx.core.conv_shape import ConvShape
 from sphynx.errors import SphynxError
 from sphynx.program.convolve import Array
-from sphynx.program.files import load_program
+from sphynx.program.folder import load_program
 from sphynx.program.interpret import interpret
 from sphynx.program.ir import INPUT, Linear, Program, Relu, Term
 from sphynx.protocol.linear import ServerModel
-from sphynx.protocol.off_by_one import MAX_LOG2_OFF_BY_ONE, log2_off_by_one, require_rare, with_ring_for
-from sphynx.protocol.runnable import require_runnable
+from sphynx.protocol.runnable import MAX_LOG2_OFF_BY_ONE, log2_off_by_one, require_rare, require_runnable, with_ring_for
 from sphynx.space.tally import Shape
 from sphynx.zoo.shipped import model_names, program_path
 

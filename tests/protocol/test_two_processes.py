@@ -12,7 +12,7 @@ from sphynx.compiler.compile import compile_walk, walk_of
 from sphynx.errors import SphynxError
 from sphynx.program.backends import Backend
 from sphynx.program.cost.link import Link
-from sphynx.program.files import load_program, save_compiled
+from sphynx.program.folder import load_program, save_compiled
 from sphynx.protocol.linear_plan import plan_program
 from sphynx.space.cell import cell
 from sphynx.space.design import Design

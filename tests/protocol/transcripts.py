@@ -19,9 +19,9 @@ from sphynx.core import Prg, random_bytes
 from sphynx.program.backends import Backend
 from sphynx.program.convolve import Array
 from sphynx.program.extensions import SILENT, SOFTSPOKEN
+from sphynx.program.folder import inside_groups, ungrouped
 from sphynx.program.ir import Program
 from sphynx.program.revealing import revealing_label
-from sphynx.program.weights import inside_groups, ungrouped
 from sphynx.protocol.channel import WIRE_VERSION, Channel
 from sphynx.protocol.inference import InferenceClient, InferenceServer
 from sphynx.protocol.linear import ServerModel

@@ -15,9 +15,8 @@ from sphynx.compiler.readers import read_torch
 from sphynx.errors import InputError
 from sphynx.network.build import build_network
 from sphynx.network.graph import GraphNetwork
-from sphynx.network.model import count_parameters
 from sphynx.network.reduced import rectified_layers
-from sphynx.network.trained import TrainedNetwork
+from sphynx.network.trained import TrainedNetwork, count_parameters
 from sphynx.reduce.settings import Method
 from sphynx.space.files import any_design_from_json
 from sphynx.space.reduced import ReducedDesign

@@ -13,11 +13,10 @@ from typer.testing import CliRunner, Result
 import sphynx
 from sphynx.cli.main import app
 from sphynx.errors import InputError, PeerGaveUpError
-from sphynx.program.files import save_program
+from sphynx.program.folder import save_program, save_weights
 from sphynx.program.inputs import Input
 from sphynx.program.interpret import interpret
 from sphynx.program.ir import Output
-from sphynx.program.weights import save_weights
 from tests.service.scene import Scene
 
 

@@ -11,10 +11,9 @@ import pytest
 import sphynx
 from sphynx.errors import InputError, PeerGaveUpError, SphynxError
 from sphynx.program.backends import BACKEND_CHOICES, BACKENDS, BackendChoice
-from sphynx.program.files import save_program
+from sphynx.program.folder import save_program, save_weights
 from sphynx.program.interpret import interpret
 from sphynx.program.security import MODES, SECURITIES, Security, backends_of, offers
-from sphynx.program.weights import save_weights
 from sphynx.service.settings import ClientSettings, ServerSettings
 from sphynx.service.strikes import FILE
 from tests.protocol.random_programs import random_case, random_public_case

@@ -17,7 +17,7 @@ from sphynx.errors import InputError, PeerGaveUpError, SphynxError
 from sphynx.program.cost.link import LINKS, Link
 from sphynx.program.cost.ot_messages import BLOCK_BYTES, SEED_BLOCKS_DOWN
 from sphynx.program.extensions import EXTENSION_CHOICES, SILENT, SOFTSPOKEN, Extensions, combine
-from sphynx.program.files import load_program
+from sphynx.program.folder import load_program
 from sphynx.program.interpret import interpret
 from sphynx.program.security import MODES, SECURITIES, backends_of
 from sphynx.service import session

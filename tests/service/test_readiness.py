@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from sphynx.cli.main import app
-from sphynx.program.weights import WEIGHTS
+from sphynx.program.folder import WEIGHTS
 from sphynx.service import keys
 from tests.service.authority import LONG_AGO
 from tests.service.scene import Scene

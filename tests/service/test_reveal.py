@@ -16,7 +16,7 @@ import sphynx
 from sphynx.api.both_parties import ask_privately
 from sphynx.errors import InputError, PeerGaveUpError
 from sphynx.program.backends import BACKENDS, Backend
-from sphynx.program.files import save_program
+from sphynx.program.folder import save_program, save_weights
 from sphynx.program.inputs import PICTURE, Input
 from sphynx.program.interpret import interpret
 from sphynx.program.ir import Output, Program
@@ -32,7 +32,6 @@ from sphynx.program.security import (
     Reveal,
     Security,
 )
-from sphynx.program.weights import save_weights
 from sphynx.service.answer_record import RecordedAnswer
 from sphynx.service.prediction import UNSURE
 from sphynx.service.settings import ServerSettings

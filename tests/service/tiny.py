@@ -8,9 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from sphynx.program.convolve import Array
-from sphynx.program.files import save_program
+from sphynx.program.folder import save_program, save_weights
 from sphynx.program.ir import INPUT, Linear, Output, Program, Relu, Term
-from sphynx.program.weights import save_weights
 from sphynx.protocol.bundle import ID_BYTES, Bundle
 from sphynx.service.ledger import Entry
 from sphynx.service.store import Store

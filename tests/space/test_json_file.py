@@ -6,7 +6,7 @@ import pytest
 
 from sphynx.data.source import recorded_source
 from sphynx.errors import InputError
-from sphynx.program.files import load_program
+from sphynx.program.folder import load_program
 from sphynx.run.folder import RunFolder
 from sphynx.space.genotype import Genotype
 from sphynx.space.json_file import read_json

@@ -11,8 +11,8 @@ import sphynx
 from sphynx.cli.main import app
 from sphynx.errors import InputError
 from sphynx.network.build import build_network
-from sphynx.network.model import count_parameters
 from sphynx.network.observe import observe
+from sphynx.network.trained import count_parameters
 from sphynx.reduce.methods.cryptonas import random_networks
 from sphynx.report.naming import describe_network
 from sphynx.space.files import any_design_from_json

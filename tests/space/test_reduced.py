@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from sphynx.errors import InputError
 from sphynx.network.build import build_network
-from sphynx.network.model import count_parameters
 from sphynx.network.reduced import describe_layers, rectified_layers
+from sphynx.network.trained import count_parameters
 from sphynx.space.files import any_design_from_json, design_fingerprint
 from sphynx.space.reduced import Activations, NonlinearCounts, ReducedDesign
 from sphynx.space.reference import Vgg11Design

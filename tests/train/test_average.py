@@ -7,7 +7,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from sphynx.network.model import load_model
+from sphynx.network.trained import load_model
 from sphynx.run.folder import RunFolder
 from sphynx.train.evaluate import evaluate
 from sphynx.train.loop import make_batches, prepare_training, train

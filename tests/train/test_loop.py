@@ -11,7 +11,7 @@ from safetensors.torch import load_file
 
 from sphynx.data.images import Data
 from sphynx.errors import InputError, InterruptedWorkError, SphynxError
-from sphynx.network.model import load_model
+from sphynx.network.trained import load_model
 from sphynx.run.folder import RunFolder
 from sphynx.run.interrupt import Interrupt
 from sphynx.train import loop

@@ -12,8 +12,7 @@ from safetensors.torch import load_file
 from sphynx.data.images import Data
 from sphynx.errors import InputError
 from sphynx.network.build import build_network, with_class_order
-from sphynx.network.model import load_model
-from sphynx.network.trained import load_trained
+from sphynx.network.trained import load_model, load_trained
 from sphynx.space.design import Design
 from sphynx.space.published_cells import SPHYNX
 from sphynx.space.reference import ResNet18Design, Vgg11Design

@@ -13,13 +13,13 @@ from sphynx.data.images import ImageSet, make_data
 from sphynx.errors import InputError
 from sphynx.network.build import build_network, divide_logits
 from sphynx.network.ensemble import Ensemble
-from sphynx.network.model import load_model
+from sphynx.network.trained import load_model
 from sphynx.train.evaluate import Answers, evaluate
 from sphynx.train.job import CONFIG
 from sphynx.train.loop import HELD_OUT_SEED, make_batches, prepare_training, temperature_of, train
 from sphynx.train.objective import Objective, distillation_loss, weights_of_classes
 from sphynx.train.results import TrainResult
-from sphynx.zoo.pretrained import add_teacher
+from sphynx.zoo.teachers import add_teacher
 from tests.train.small import DESIGN, data, job, recipe, stripes
 
 

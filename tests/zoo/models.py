@@ -9,10 +9,10 @@ from sphynx.compiler.precision import Precision
 from sphynx.compiler.quantise import Quantised
 from sphynx.compiler.settings import CompileSettings
 from sphynx.data.open import open_data
-from sphynx.network.model import load_model, save_model, save_normalisation
 from sphynx.network.stored import load_normalisation
+from sphynx.network.trained import load_model, save_model, save_normalisation
 from sphynx.program.cost.deployment import Deployment
-from sphynx.program.files import save_compiled
+from sphynx.program.folder import save_compiled
 from sphynx.space.cell import cell
 from sphynx.space.choices import ConvStack
 from sphynx.space.design import Design

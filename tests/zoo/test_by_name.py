@@ -16,12 +16,10 @@ import torch
 from safetensors import SafetensorError
 
 from sphynx.errors import InputError, MissingPartError
-from sphynx.network.model import load_model
 from sphynx.network.stored import load_normalisation
-from sphynx.program import weights
-from sphynx.program.files import load_program
+from sphynx.network.trained import load_model
+from sphynx.program.folder import WEIGHTS, content_hash, load_program, load_weights, save_weights
 from sphynx.program.interpret import interpret
-from sphynx.program.weights import WEIGHTS, load_weights, save_weights
 from sphynx.service.pictures import read_picture
 from sphynx.space.artifact import PROGRAM
 from sphynx.zoo import by_name
@@ -179,7 +177,7 @@ def test_what_is_asked_for_while_it_is_moved_aside_comes_back(
 def test_what_is_damaged_in_the_cache_is_derived_anew(models: Path, damage: str) -> None:
     folder = compiled_folder("small", print, models)
     program = load_program(folder)
-    whole = weights.content_hash(load_weights(folder, program))
+    whole = content_hash(load_weights(folder, program))
     if damage == "changed":
         content = (folder / WEIGHTS).read_bytes()
         (folder / WEIGHTS).write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
@@ -190,7 +188,7 @@ def test_what_is_damaged_in_the_cache_is_derived_anew(models: Path, damage: str)
     told: list[str] = []
     assert compiled_folder("small", told.append, models) == folder
     assert len(told) == 1 and load_program(folder) == program
-    assert weights.content_hash(load_weights(folder, program)) == whole
+    assert content_hash(load_weights(folder, program)) == whole
     assert list(folder.parent.iterdir()) == [folder]
     assert compiled_folder("small", pytest.fail, models) == folder
 
@@ -199,7 +197,7 @@ def test_a_full_disk_is_named(models: Path, monkeypatch: pytest.MonkeyPatch) -> 
     def full(*_: Any) -> None:
         raise SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)")
 
-    monkeypatch.setattr(weights, "save_file", full)
+    monkeypatch.setattr("sphynx.program.folder.save_file", full)
     with pytest.raises(InputError, match="No space left") as refusal:
         compiled_folder("small", print, models)
     assert "Free disk space" in refusal.value.remedy

@@ -10,7 +10,7 @@ from tools.pack_model import pack
 
 from sphynx.errors import InputError
 from sphynx.network.ensemble import Ensemble
-from sphynx.network.model import load_model
+from sphynx.network.trained import load_model
 from sphynx.train.loop import train
 from sphynx.train.views import weights_digest
 from sphynx.zoo.chain import Chain, chain_of, find_unknowns

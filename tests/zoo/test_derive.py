@@ -10,9 +10,8 @@ from sphynx.compiler.rounding import derive_weights
 from sphynx.errors import InputError
 from sphynx.program.cost.deployment import Deployment
 from sphynx.program.cost.link import LINKS, Link
-from sphynx.program.files import load_program
+from sphynx.program.folder import CORRECTIONS, WEIGHTS, load_program
 from sphynx.program.ir import Truncate
-from sphynx.program.weights import CORRECTIONS, WEIGHTS
 from sphynx.space.choices import ConvStack
 from sphynx.space.published_cells import SPHYNX
 from tests.zoo.models import compile_model, save_random_model

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from sphynx.errors import InputError
-from sphynx.program.files import load_program
+from sphynx.program.folder import load_program
 from sphynx.zoo.by_name import compiled_folder
 from sphynx.zoo.shipped import load_card, model_names, program_path
 

@@ -9,9 +9,8 @@ import pytest
 
 from sphynx.compiler import rounding
 from sphynx.compiler.rounding import derive_weights
-from sphynx.program.files import load_program
+from sphynx.program.folder import content_hash, load_program, load_weights
 from sphynx.program.interpret import interpret
-from sphynx.program.weights import content_hash, load_weights
 from sphynx.zoo.shipped import SHIPPED
 from tests.service.authority import make_authority
 

@@ -23,7 +23,7 @@ from sphynx.program.classes import real_logits
 from sphynx.program.cost.estimate import Estimate
 from sphynx.program.cost.estimate import estimate as estimate_program
 from sphynx.program.cost.link import Link, parse_link
-from sphynx.program.files import save_compiled
+from sphynx.program.folder import save_compiled
 from sphynx.program.interpret import interpret
 from sphynx.program.ir import Program
 from sphynx.program.judgement import Judgement, Original, judge, load_original, save_original

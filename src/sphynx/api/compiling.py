@@ -19,8 +19,7 @@ from sphynx.data.source import DataSource
 from sphynx.errors import InputError, OpenSizesError, SphynxError
 from sphynx.program.judgement import Judgement, judge
 from sphynx.program.outputs import joined
-from sphynx.protocol.off_by_one import with_ring_for
-from sphynx.protocol.runnable import require_runnable
+from sphynx.protocol.runnable import require_runnable, with_ring_for
 from sphynx.space.artifact import is_foreign
 
 if TYPE_CHECKING:
@@ -58,9 +57,10 @@ def compile_network(network: TrainedNetwork | nn.Module | str | Path, settings: 
     if isinstance(network, str | Path) and is_foreign(network):
         return _compile_file(Path(network), settings)
     if isinstance(network, str | Path):
-        from sphynx.zoo.pretrained import load_named
+        from sphynx.network.trained import load_trained
+        from sphynx.zoo.shipped import model_path
 
-        network = load_named(network)
+        network = load_trained(model_path(network))
     from sphynx.compiler.readers import read_trained
     from sphynx.network.trained import TrainedNetwork
 

@@ -14,11 +14,11 @@ from sphynx.data.known import open_known
 from sphynx.data.source import Split
 from sphynx.data.streamed import StreamedData
 from sphynx.network.fit import require_fit
-from sphynx.network.trained import TrainedNetwork
+from sphynx.network.trained import TrainedNetwork, load_trained
 from sphynx.run.work import pick_device
 from sphynx.train.evaluate import Evaluation
 from sphynx.train.evaluate import evaluate as evaluate_module
-from sphynx.zoo.pretrained import load_named
+from sphynx.zoo.shipped import model_path
 
 
 def load_network(name_or_run: str | Path) -> TrainedNetwork:
@@ -28,7 +28,7 @@ def load_network(name_or_run: str | Path) -> TrainedNetwork:
     >>> network.design.relus, len(network.class_names)
     (512, 10)
     """
-    return load_named(name_or_run)
+    return load_trained(model_path(name_or_run))
 
 
 def evaluate_network(

@@ -21,7 +21,7 @@ from sphynx.train.recipe import Recipe, load_recipe
 from sphynx.train.results import TrainSummary
 from sphynx.train.runs import train_seeds
 from sphynx.train.settings import TrainSettings
-from sphynx.zoo.pretrained import add_teacher
+from sphynx.zoo.teachers import add_teacher
 
 
 @Keywords(TrainSettings).function

@@ -32,7 +32,7 @@ from sphynx.program.cost.estimate import REFERENCE, faster_extensions
 from sphynx.program.cost.kept_rates import kept_rates
 from sphynx.program.cost.link import LINKS, Link
 from sphynx.program.extensions import ExtensionChoice, Extensions
-from sphynx.program.files import load_program
+from sphynx.program.folder import load_program
 from sphynx.program.security import MODES, Security
 from sphynx.protocol.channel import Section
 

@@ -22,9 +22,9 @@ from sphynx.compiler.precision import Precision
 from sphynx.compiler.settings import CompileSettings
 from sphynx.errors import SphynxError
 from sphynx.network.build import AnyNetwork, build_network
-from sphynx.program.files import load_compiled, load_program, save_compiled
+from sphynx.program.folder import load_compiled, load_program, save_compiled
 from sphynx.program.interpret import interpret
-from sphynx.protocol.off_by_one import with_ring_for
+from sphynx.protocol.runnable import with_ring_for
 from sphynx.space.choices import ConvStack
 from sphynx.space.design import Design
 from sphynx.space.files import AnyDesign, load_any_design

@@ -23,9 +23,8 @@ from sphynx.bench.workers import tell, told_by, told_by_all, values_of, workers
 from sphynx.program.backends import Backend
 from sphynx.program.cost.link import Link
 from sphynx.program.extensions import SOFTSPOKEN, Extensions
-from sphynx.program.files import load_program
+from sphynx.program.folder import load_program, load_weights
 from sphynx.program.security import Security
-from sphynx.program.weights import load_weights
 from sphynx.protocol.bundle import ID_BYTES, Role
 from sphynx.protocol.channel import HEADER_BYTES, Channel, Record
 from sphynx.protocol.inference import InferenceClient, InferenceServer

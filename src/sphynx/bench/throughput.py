@@ -22,7 +22,7 @@ from sphynx.bench.results import ClientRow, ThroughputRow
 from sphynx.bench.throughput_clients import Asked, ServerUse, Serving, run_clients
 from sphynx.program.backends import Backend
 from sphynx.program.cost.link import Link
-from sphynx.program.files import load_program
+from sphynx.program.folder import load_program
 from sphynx.program.ir import Program
 
 

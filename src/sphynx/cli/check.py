@@ -69,7 +69,7 @@ def check(
     """
     from sphynx.api.compiled import Compiled
     from sphynx.api.networks import load_network
-    from sphynx.protocol.off_by_one import log2_off_by_one
+    from sphynx.protocol.runnable import log2_off_by_one
     from sphynx.run.environment import describe_environment
 
     voice = opt.voice_for(verbose, quiet)

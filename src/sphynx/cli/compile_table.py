@@ -76,7 +76,7 @@ def _bits(texts: list[str]) -> str:
 
 
 def print_program(program: Program, title: str, notes: Sequence[str]) -> None:
-    from sphynx.program.files import short_hash
+    from sphynx.program.naming import short_hash
 
     rows = _rows(program)
     found = fold(rows)

@@ -81,7 +81,7 @@ def estimate(
     from sphynx.api.rates import machine_rates
     from sphynx.program.cost.estimate import estimate as estimate_program
     from sphynx.program.cost.link import parse_link
-    from sphynx.program.files import load_program
+    from sphynx.program.folder import load_program
     from sphynx.program.revealing import revealed
     from sphynx.zoo.shipped import program_path
 

@@ -3,7 +3,7 @@
 The program says at which scales; `corrections` are what each bias takes up, per linear map and channel, which is all
 that calibration decided beside the program (quantise.py). Models come without their integer weights:
 
-    sphynx_models/NAME/          the trained network (network/model.py)
+    sphynx_models/NAME/          the trained network (network/trained.py)
     sphynx_models/NAME/program/  program.json   corrections.safetensors
 """
 
@@ -22,8 +22,8 @@ from sphynx.compiler.fusion.fuse import Fused
 from sphynx.errors import InputError
 from sphynx.network.stored import load_normalisation, load_stored
 from sphynx.program.convolve import Array
+from sphynx.program.folder import load_corrections
 from sphynx.program.ir import Combine, Graph, Linear, Program, Relu, Step, Summand, Truncate
-from sphynx.program.weights import load_corrections
 
 FACTOR_BITS = 16  # in a hard swish two sums nearly cancel: at 12 bits its sixth would be off by a thousandth
 
@@ -41,7 +41,7 @@ def derive_weights(model: Path, folder: Path, program: Program) -> dict[str, Arr
         fused = trace_stored(stored, *normalisation, cuts=cuts)
     else:
         from sphynx.compiler.frontend.torch_network import trace  # here: Sphynx cells and streams do without torch
-        from sphynx.network.model import load_model
+        from sphynx.network.trained import load_model
 
         fused = trace(load_model(model), *normalisation, cuts=cuts)
     if _structure(fused.graph) != _structure(program):

@@ -19,7 +19,7 @@ from sphynx.data.sample_pictures import sample_photographs
 from sphynx.network.in_the_clear import answer_in_the_clear
 from sphynx.network.trained import TrainedNetwork, load_trained
 from sphynx.program.backends import Backend
-from sphynx.program.files import load_compiled, load_program, save_compiled
+from sphynx.program.folder import load_compiled, load_program, save_compiled
 from sphynx.program.interpret import interpret
 from sphynx.protocol.channel import Section, Span
 from sphynx.protocol.inference import MASKED_PICTURE
@@ -35,8 +35,7 @@ from sphynx.train.job import Job
 from sphynx.train.loop import train
 from sphynx.train.recipe import load_recipe
 from sphynx.zoo.by_name import Tell, compiled_folder
-from sphynx.zoo.pretrained import load_named
-from sphynx.zoo.shipped import load_card, model_names
+from sphynx.zoo.shipped import load_card, model_names, model_path
 
 RELU_BUDGET = 1000
 BACKENDS: tuple[Backend, ...] = ("gmw", "gc")
@@ -123,7 +122,7 @@ def shipped_scene(folder: Path, tell: Tell) -> Scene:
     questions = [Question(path.stem, read_picture(path, program)) for path in sample_photographs()]
     title, card = f"A network that comes with Sphynx: {SHIPPED_MODEL}", load_card(SHIPPED_MODEL)
     judged = Judged(card["accuracy"], card["data"]["test"], "fp32, CIFAR-100")
-    return _play(title, folder, compiled, load_named(SHIPPED_MODEL), questions, judged, tell)
+    return _play(title, folder, compiled, load_trained(model_path(SHIPPED_MODEL)), questions, judged, tell)
 
 
 def _play(

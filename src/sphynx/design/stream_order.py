@@ -18,7 +18,7 @@ from sphynx.design.settings import DesignSettings
 from sphynx.design.stages import split_by_stage
 from sphynx.design.time_budget import parse_duration
 from sphynx.errors import InputError
-from sphynx.network.trained import TrainedNetwork
+from sphynx.network.trained import TrainedNetwork, load_trained
 from sphynx.run.settings import AUTO
 from sphynx.search.placement.recipe import PlacementRecipe, load_placement_recipe
 from sphynx.space.choices import IMAGENET_STEM_FROM
@@ -29,7 +29,7 @@ from sphynx.space.reference import ResNet18Design, WideResNetDesign
 from sphynx.space.tally import Shape
 from sphynx.train.recipe import Recipe, load_recipe
 from sphynx.train.views import weights_digest
-from sphynx.zoo.pretrained import load_named
+from sphynx.zoo.shipped import model_path
 
 STAGES = ("teacher", "allocation", "training")
 TAUGHT, TAUGHT_SMALL, TEACHER = "frontier", "distil-small", "teacher"
@@ -159,4 +159,4 @@ def _listed(
 def _load(teacher: TrainedNetwork | str | Path) -> GivenTeacher:
     if isinstance(teacher, TrainedNetwork):
         return GivenTeacher(type(teacher.design).__name__.removesuffix("Design"), teacher)
-    return GivenTeacher(str(teacher), load_named(teacher))
+    return GivenTeacher(str(teacher), load_trained(model_path(teacher)))

@@ -44,7 +44,7 @@ from sphynx.train.recipe import Recipe, with_epochs
 from sphynx.train.results import RESULT, TrainSummary
 from sphynx.train.runs import train_all
 from sphynx.train.views import VIEWS
-from sphynx.zoo.pretrained import add_teacher
+from sphynx.zoo.teachers import add_teacher
 
 RANDOM_ALLOCATIONS = 4
 MULTIPLE = 8  # of channels: what tensor cores want, and the planner takes

@@ -28,7 +28,7 @@ from sphynx.train.objective import distillation_loss
 from sphynx.train.processes import Processes
 from sphynx.train.recipe import Recipe
 from sphynx.train.views import views_identity
-from sphynx.zoo.pretrained import add_teacher
+from sphynx.zoo.teachers import add_teacher
 
 
 class TaughtPairs:

@@ -23,9 +23,9 @@ from safetensors.numpy import save_file
 
 from sphynx.errors import InputError, OtherFormatError
 from sphynx.program.backends import BACKENDS, Backend
-from sphynx.program.files import short_hash
+from sphynx.program.folder import content_hash, read_arrays
 from sphynx.program.ir import Program
-from sphynx.program.weights import content_hash, read_arrays
+from sphynx.program.naming import short_hash
 from sphynx.protocol.relu import Arrays
 
 Role = Literal["server", "client"]

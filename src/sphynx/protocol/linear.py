@@ -30,7 +30,7 @@ from sphynx.program.convolve import Array
 from sphynx.program.ir import INPUT, Combine, Gather, Linear, Pool, Program, PublicMap
 from sphynx.protocol.channel import Channel
 from sphynx.protocol.linear_plan import ProgramPlan, Upload, plan_group, plan_images, plan_program
-from sphynx.protocol.off_by_one import require_rare
+from sphynx.protocol.runnable import require_rare
 from sphynx.protocol.verify.plan import CheckPlan
 
 Words = NDArray[np.uint64]

@@ -23,8 +23,8 @@ from sphynx import system
 from sphynx.core import rlwe
 from sphynx.errors import SphynxError
 from sphynx.program.convolve import Array
+from sphynx.program.folder import content_hash
 from sphynx.program.ir import Program
-from sphynx.program.weights import content_hash
 from sphynx.protocol.linear import ServerModel
 from sphynx.protocol.verify.plan import CheckPlan
 

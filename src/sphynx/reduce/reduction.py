@@ -19,8 +19,7 @@ import torch
 from sphynx.data.images import Data
 from sphynx.errors import InputError
 from sphynx.network.build import AnyNetwork, build_network
-from sphynx.network.model import load_model, save_model
-from sphynx.network.trained import TrainedNetwork
+from sphynx.network.trained import TrainedNetwork, load_model, save_model
 from sphynx.record import fingerprint
 from sphynx.reduce.agreement import agreement
 from sphynx.reduce.learning import LARGEST_GRADIENT

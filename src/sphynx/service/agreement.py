@@ -19,8 +19,9 @@ from dataclasses import dataclass
 
 from sphynx.errors import ConnectionLostError, PeerGaveUpError, SphynxError
 from sphynx.program.extensions import ExtensionChoice, combine
-from sphynx.program.files import HASH, is_hash
+from sphynx.program.folder import HASH
 from sphynx.program.ir import Program
+from sphynx.program.naming import is_hash
 from sphynx.program.parse import program_from_json
 from sphynx.program.security import Security, offers
 from sphynx.protocol.channel import Channel

@@ -20,7 +20,8 @@ from functools import partial
 
 from sphynx.errors import BundleRefusedError, RefusedError, ShareUsedUpError
 from sphynx.program.extensions import ExtensionChoice, allows
-from sphynx.program.files import HASH, SHOWN_DIGITS, short_hash
+from sphynx.program.folder import HASH
+from sphynx.program.naming import SHOWN_DIGITS, short_hash
 from sphynx.program.security import MODES, Security
 from sphynx.protocol.channel import Channel
 from sphynx.protocol.inference import InferenceServer

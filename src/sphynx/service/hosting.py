@@ -16,10 +16,10 @@ from typing import Protocol
 
 from sphynx.errors import InputError
 from sphynx.program.convolve import Array
-from sphynx.program.files import short_hash
+from sphynx.program.folder import content_hash
 from sphynx.program.ir import Program
+from sphynx.program.naming import short_hash
 from sphynx.program.revealing import revealed
-from sphynx.program.weights import content_hash
 from sphynx.protocol.channel import WIRE_VERSION
 from sphynx.protocol.linear import ServerModel
 from sphynx.protocol.shared_weights import write_shared

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sphynx.errors import SphynxError
-from sphynx.program.files import load_compiled
+from sphynx.program.folder import load_compiled
 from sphynx.record import Record
 from sphynx.service.events import EventLog
 from sphynx.service.hosting import Served, open_server

@@ -17,8 +17,8 @@ from pathlib import Path
 
 from sphynx.errors import InputError, SphynxError
 from sphynx.program.convolve import Array
-from sphynx.program.files import short_hash
 from sphynx.program.ir import Program
+from sphynx.program.naming import short_hash
 from sphynx.program.revealing import revealed
 from sphynx.protocol.verify.plan import BUNDLE_IMAGES, plan_security
 from sphynx.service.credentials import check_server_keys

@@ -30,7 +30,7 @@ from sphynx.config import read_settings
 from sphynx.errors import ConnectionLostError, InputError
 from sphynx.program.backends import Backend
 from sphynx.program.extensions import Extension, ExtensionChoice, Extensions
-from sphynx.program.files import HASH_DIGITS, short_hash
+from sphynx.program.naming import HASH_DIGITS, short_hash
 from sphynx.program.security import Security
 from sphynx.protocol.bundle import ID_BYTES
 from sphynx.protocol.channel import WIRE_VERSION, Channel

@@ -251,7 +251,7 @@ class ClientSettings:
     @property
     def wanted(self) -> str:
         """The program that is asked for, as a server is told."""
-        from sphynx.program.files import parse_wanted  # here: flags are made without it
+        from sphynx.program.naming import parse_wanted  # here: flags are made without it
 
         return parse_wanted(self.program)
 

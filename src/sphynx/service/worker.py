@@ -18,7 +18,7 @@ from pathlib import Path
 
 from sphynx.core import limit_cores
 from sphynx.errors import SphynxError
-from sphynx.program.files import load_compiled
+from sphynx.program.folder import load_compiled
 from sphynx.program.revealing import revealed
 from sphynx.protocol.shared_weights import read_shared
 from sphynx.protocol.verify.plan import CheckPlan

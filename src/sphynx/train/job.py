@@ -22,7 +22,7 @@ from sphynx.data.streamed import StreamedData
 from sphynx.errors import InputError
 from sphynx.network.build import AnyNetwork
 from sphynx.network.ensemble import Ensemble, Teacher
-from sphynx.network.model import save_normalisation
+from sphynx.network.trained import save_normalisation
 from sphynx.record import fingerprint
 from sphynx.run.environment import describe_environment
 from sphynx.run.folder import RunFolder

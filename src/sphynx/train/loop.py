@@ -34,7 +34,7 @@ from sphynx.network.build import (
 from sphynx.network.ensemble import Ensemble, members_of
 from sphynx.network.fit import require_fit
 from sphynx.network.layout import lay_out
-from sphynx.network.model import count_parameters, save_model
+from sphynx.network.trained import count_parameters, save_model
 from sphynx.record import fingerprint
 from sphynx.run.environment import device_name
 from sphynx.run.folder import RunFolder

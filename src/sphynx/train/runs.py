@@ -17,8 +17,7 @@ from sphynx.data.images import DataFace
 from sphynx.errors import InputError
 from sphynx.network.build import AnyNetwork, with_class_order
 from sphynx.network.fit import require_fit
-from sphynx.network.model import load_model
-from sphynx.network.trained import TrainedNetwork, load_trained
+from sphynx.network.trained import TrainedNetwork, load_model, load_trained
 from sphynx.run.folder import RunFolder
 from sphynx.run.progress import QUIET, Voice
 from sphynx.run.sweep import IN_TURN, Sweep

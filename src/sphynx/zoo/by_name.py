@@ -26,9 +26,8 @@ from pathlib import Path
 
 from sphynx.errors import INSTALL_DESIGN, InputError, MissingPartError
 from sphynx.program.convolve import Array
-from sphynx.program.files import load_compiled, load_program, save_program
+from sphynx.program.folder import WEIGHTS, load_compiled, load_program, save_program, save_weights
 from sphynx.program.ir import Program
-from sphynx.program.weights import WEIGHTS, save_weights
 from sphynx.run.cache import cache_folder
 from sphynx.version import __version__
 from sphynx.zoo.shipped import SHIPPED, program_path

@@ -19,7 +19,7 @@ from sphynx.compiler.quantise import Quantised
 from sphynx.compiler.settings import CompileSettings
 from sphynx.errors import InputError
 from sphynx.program.backends import Backend
-from sphynx.program.files import save_compiled
+from sphynx.program.folder import save_compiled
 from sphynx.program.interpret import evaluate, interpret
 from sphynx.program.ir import Curve, Gate, Relu, Truncate
 from sphynx.space.tally import Shape

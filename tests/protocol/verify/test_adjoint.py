@@ -11,7 +11,7 @@ from sphynx.compiler.rounding import derive_weights
 from sphynx.core.ring import RingConv
 from sphynx.program.convolve import Array
 from sphynx.program.cost.cost import conv_shape
-from sphynx.program.files import load_program
+from sphynx.program.folder import load_program
 from sphynx.program.ir import INPUT, Linear, Program, PublicMap
 from sphynx.protocol.linear import Words, apply_public
 from sphynx.protocol.verify.adjoint import transpose

@@ -15,7 +15,7 @@ from tests.protocol.random_programs import Case, random_case, random_public_case
 
 from sphynx.compiler.rounding import derive_weights
 from sphynx.errors import FailedCheckError, InputError, SphynxError
-from sphynx.program.files import load_program
+from sphynx.program.folder import load_program
 from sphynx.program.interpret import interpret
 from sphynx.protocol import inference
 from sphynx.protocol.bundle import Bundle, load_bundle

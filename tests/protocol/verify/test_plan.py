@@ -12,8 +12,8 @@ from tests.protocol.random_programs import random_case
 
 from sphynx.compiler.rounding import derive_weights
 from sphynx.errors import SphynxError
-from sphynx.program.files import load_program
-from sphynx.protocol.off_by_one import MAX_LOG2_OFF_BY_ONE, log2_off_by_one
+from sphynx.program.folder import load_program
+from sphynx.protocol.runnable import MAX_LOG2_OFF_BY_ONE, log2_off_by_one
 from sphynx.protocol.verify.plan import BUNDLE_IMAGES, SECURITY_BITS, plan_check, product_bytes
 from sphynx.service.settings import Limits
 from sphynx.zoo.shipped import folder_of, model_names

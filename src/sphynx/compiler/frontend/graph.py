@@ -15,8 +15,8 @@ from sphynx.compiler.fusion.fuse import Fused, Fuser
 from sphynx.compiler.fusion.select import negated, select
 from sphynx.errors import InputError
 from sphynx.network.graph import GraphNetwork, Sum
+from sphynx.program.folder import inside_groups
 from sphynx.program.ir import Combine, Linear, Pool, Relu, Step
-from sphynx.program.weights import inside_groups
 from sphynx.space.graph import INPUT, GraphDesign, GraphStep, GraphTerm
 from sphynx.space.tally import Shape
 

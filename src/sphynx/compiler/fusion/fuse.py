@@ -34,6 +34,7 @@ from sphynx.compiler.fusion.window_sums import (
     summed_axis,
     summed_taps,
 )
+from sphynx.program.folder import ungrouped
 from sphynx.program.ir import (
     INPUT,
     NOTHING,
@@ -53,7 +54,6 @@ from sphynx.program.ir import (
 )
 from sphynx.program.outputs import LOGITS
 from sphynx.program.steps import Term, made_shape
-from sphynx.program.weights import ungrouped
 from sphynx.space.tally import Shape
 
 SUM_SUFFIX = ".map"  # of the linear map beside what a node takes of tensors as it is

@@ -2,7 +2,7 @@
 
 Shares are checked modulo 2^K, the circuits compute modulo 2^k on their low bits. An error that the circuits see is not
 a multiple of 2^k, and passes one functional with probability at most 2^-(K-k+1), so t of them with 2^-t(K-k+1).
-A wider ring makes shares off by one more likely (off_by_one.py): here that refuses an honest client's bundle, and the
+A wider ring makes shares off by one more likely (runnable.py): here that refuses an honest client's bundle, and the
 whole group that it is prepared with.
 """
 
@@ -16,7 +16,7 @@ from sphynx.errors import SphynxError
 from sphynx.program.convolve import Array
 from sphynx.program.ir import INPUT, Gate, Program, Square
 from sphynx.program.security import Security
-from sphynx.protocol.off_by_one import MAX_LOG2_OFF_BY_ONE, log2_off_by_one
+from sphynx.protocol.runnable import MAX_LOG2_OFF_BY_ONE, log2_off_by_one
 from sphynx.protocol.verify.products import message_bytes
 from sphynx.protocol.wires import Wires
 from sphynx.record import Record

@@ -1,17 +1,22 @@
-"""weights.safetensors: the server's secret. It names the program it belongs to and the hash of its own content.
+"""A compiled folder: program.json, and the weights, or what they follow from (compiler/rounding.py). No torch.
 
-Weights are int8 or int16, bias maps int64. Reading checks names, kinds and shapes against the program before use.
-Of grouped convolutions the weights inside a group are stored; files that hold all pairs of channels are read as well.
+program.json is public, and all that a client needs. It holds the program's JSON and its content hash; a file whose
+content does not match its hash is refused.
+
+weights.safetensors is the server's secret. It names the program it belongs to and the hash of its own content. Weights
+are int8 or int16, bias maps int64. Reading checks names, kinds and shapes against the program before use. Of grouped
+convolutions the weights inside a group are stored; files that hold all pairs of channels are read as well.
 corrections.safetensors is a file of the same kind, in place of the weights where they can be derived.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,12 +26,75 @@ from safetensors.numpy import save_file
 from sphynx.errors import InputError
 from sphynx.program.convolve import Array
 from sphynx.program.ir import Program
+from sphynx.program.parse import program_from_json
+from sphynx.space.artifact import PROGRAM, refuse_uncompiled
+from sphynx.space.json_file import read_json
 
+HASH = "content_hash"
 WEIGHTS, CORRECTIONS = "weights.safetensors", "corrections.safetensors"
 Kinds = tuple[str, ...]  # of numbers, as numpy calls them
 
 _INTEGERS = ("U8", "I8", "U16", "I16", "U32", "I32", "U64", "I64")  # as safetensors calls them
 _REMEDY = "Keep the files of one compiled folder together, or compile the network again."
+
+
+class Parts(Protocol):
+    """A program compiled just now, with its parts; of a loaded one the corrections are not known any more."""
+
+    @property
+    def program(self) -> Program: ...
+    @property
+    def weights(self) -> Mapping[str, Array]: ...
+    @property
+    def corrections(self) -> Mapping[str, Array] | None: ...
+
+
+def save_compiled(folder: Path, compiled: Parts, *, derivable: bool = False) -> None:
+    """The secret first: a folder that has a program also has its weights, or from what to derive them."""
+    folder.mkdir(parents=True, exist_ok=True)
+    if derivable:
+        if compiled.corrections is None:
+            raise InputError("its corrections are missing", where=str(folder), remedy="Compile the model again.")
+        save_corrections(folder, compiled.program, compiled.corrections)
+        (folder / WEIGHTS).unlink(missing_ok=True)  # an older program's would be taken for this one's
+    else:
+        save_weights(folder, compiled.program, compiled.weights)
+    save_program(folder, compiled.program)
+
+
+def load_compiled(folder: Path) -> tuple[Program, dict[str, Array]]:
+    """Read a program and its weights."""
+    program = load_program(folder)
+    return program, load_weights(folder, program)
+
+
+def save_program(folder: Path, program: Program) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        text = json.dumps({HASH: program.content_hash, **program.to_json()}, indent=1)
+        temporary = folder / (PROGRAM + ".new")
+        temporary.write_text(text + "\n")
+        temporary.replace(folder / PROGRAM)
+    except OSError as error:
+        raise InputError(
+            f"it cannot be written ({error.strerror})", where=str(folder), remedy="Choose another folder."
+        ) from error
+
+
+def load_program(path: Path) -> Program:
+    """From a compiled folder or from the file itself."""
+    refuse_uncompiled(path)
+    file = path / PROGRAM if path.is_dir() else path
+    data = read_json(file)
+    stated = data.pop(HASH, None) if isinstance(data, dict) else None
+    program = program_from_json(data, where=str(file))
+    if stated != program.content_hash:
+        raise InputError(
+            "its content does not match its hash: it was changed or damaged",
+            where=str(file),
+            remedy="Take the file from the server again, or compile the network again.",
+        )
+    return program
 
 
 def save_weights(folder: Path, program: Program, weights: Mapping[str, Array]) -> None:

@@ -1,7 +1,4 @@
-"""Trained networks and teachers by a model's name or a path.
-
-network = load_named("sphynx-cifar100-25k")
-"""
+"""Teachers by a model's name or a path."""
 
 from __future__ import annotations
 
@@ -10,15 +7,10 @@ from pathlib import Path
 
 from sphynx.network.build import AnyNetwork
 from sphynx.network.ensemble import Ensemble
-from sphynx.network.trained import TrainedNetwork, load_trained
+from sphynx.network.trained import TrainedNetwork
 from sphynx.train.job import Job
 from sphynx.train.runs import AUTO_TEACHER, as_teacher, teacher_for
 from sphynx.zoo.shipped import SHIPPED, model_path
-
-
-def load_named(run_or_name: str | Path, folder: Path = SHIPPED) -> TrainedNetwork:
-    """Load a run folder, its weights file or a model's name."""
-    return load_trained(model_path(run_or_name, folder))
 
 
 def add_teacher(

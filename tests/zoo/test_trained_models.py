@@ -12,18 +12,15 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 from tools.pack_model import MAX_BYTES, pack
 
-import sphynx.network.model
-import sphynx.zoo.pretrained
 from sphynx.data.source import DataSource
 from sphynx.errors import InputError
 from sphynx.network.build import AnyNetwork
-from sphynx.network.model import load_model, trained_on
 from sphynx.network.observe import observe
 from sphynx.network.stored import load_normalisation
+from sphynx.network.trained import load_model, load_trained, save_model, trained_on
 from sphynx.space.artifact import MODEL
 from sphynx.train.loop import train
 from sphynx.train.runs import teacher_for, train_seeds
-from sphynx.zoo.pretrained import load_named
 from sphynx.zoo.shipped import SHIPPED, load_card, model_names, model_path
 from tests.train.small import DESIGN, data, job
 
@@ -46,7 +43,7 @@ def _record(run: Path, **changes: Any) -> None:
 
 def test_a_packed_model_is_the_trained_one_to_eight_bits(packed: tuple[Path, Path]) -> None:
     run, models = packed
-    ours, theirs = load_named("stripes", models).module, load_model(run)
+    ours, theirs = load_trained(models / "stripes").module, load_model(run)
     assert not ours.training and ours.design == DESIGN
     for (name, mine), their in zip(ours.state_dict().items(), theirs.state_dict().values(), strict=True):
         assert mine.dtype == their.dtype, name
@@ -65,7 +62,7 @@ def test_the_card_says_what_the_run_wrote(packed: tuple[Path, Path]) -> None:
     result, config = (json.loads((run / name).read_text()) for name in ("result.json", "config.json"))
     assert (card["accuracy"], card["seed"], card["recipe"]) == (result["accuracy"], 1, config["recipe"])
     assert card["all_seeds"]["seeds"] == [0, 1] and card["all_seeds"]["accuracies"][1] == result["accuracy"]
-    assert card["relus"] == observe(load_named("stripes", models).module, DESIGN.image).relus
+    assert card["relus"] == observe(load_trained(models / "stripes").module, DESIGN.image).relus
     assert card["parameters"] == result["parameters"]
     assert len(card["provenance"]["source_sha256"]) == 16 and card["evaluation"] is None
     assert card["terms"].startswith("not known")  # of stripes
@@ -111,7 +108,7 @@ def test_weights_that_are_not_finite_are_refused(name: str, packed: tuple[Path, 
     with torch.no_grad():
         network.get_parameter(name).view(-1)[0] = math.inf
     with pytest.raises(InputError, match=rf"{name} holds numbers that are not finite"):
-        sphynx.network.model.save_model(tmp_path, network, compact=True)
+        save_model(tmp_path, network, compact=True)
 
 
 def test_what_is_refused_leaves_nothing_behind(
@@ -132,7 +129,7 @@ def test_a_kernel_of_zeros_stays_one(packed: tuple[Path, Path], tmp_path: Path) 
     network = load_model(packed[0])
     with torch.no_grad():
         head_of(network).weight[1] = 0
-    sphynx.network.model.save_model(tmp_path, network, compact=True)
+    save_model(tmp_path, network, compact=True)
     assert not head_of(load_model(tmp_path)).weight[1].any()
 
 
@@ -150,7 +147,7 @@ def test_bytes_without_their_scale_do_not_fit(packed: tuple[Path, Path], tmp_pat
 @pytest.mark.parametrize("name", model_names())
 def test_shipped_models_load_and_are_what_their_cards_say(name: str) -> None:
     card = load_card(name)
-    network = load_named(name).module
+    network = load_trained(model_path(name)).module
     seen = observe(network, network.design.image)
     assert (seen.relus, seen.parameters) == (card["relus"], card["parameters"])
     assert (SHIPPED / name / MODEL).stat().st_size <= MAX_BYTES
