@@ -9,7 +9,8 @@ from typer.testing import CliRunner
 
 from sphynx.cli.bench_throughput import parse_clients
 from sphynx.cli.main import app
-from sphynx.compiler.compile import calibration_images, compile_walk, walk_of
+from sphynx.compiler.compile import calibration_images, compile_walk
+from sphynx.compiler.frontend.torch_network import walk_of
 from sphynx.data.open import open_data
 from sphynx.errors import InputError
 from sphynx.network.build import build_network

@@ -22,14 +22,13 @@ from sphynx.compiler.compile import (
     calibration_images,
     coarsest_that_serves,
     compile_walk,
-    walk_of,
 )
-from sphynx.compiler.frontend.torch_network import trace
+from sphynx.compiler.frontend.elsewhere import read_torch
+from sphynx.compiler.frontend.torch_network import trace, walk_of
 from sphynx.compiler.fusion.fuse import truncated_joint
 from sphynx.compiler.measure import measure
 from sphynx.compiler.precision import Precision
 from sphynx.compiler.quantise import HEADROOM_BITS, Quantised, quantise
-from sphynx.compiler.readers import read_torch
 from sphynx.compiler.settings import CompileSettings
 from sphynx.data.images import Data, ImageSet
 from sphynx.data.open import open_data

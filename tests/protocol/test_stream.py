@@ -6,8 +6,8 @@ from tests.compiler.networks import MEAN, STD, random_network
 from tests.protocol.random_programs import Case
 from tests.protocol.test_inference import ask
 
-from sphynx.compiler.compile import compile_walk, walk_of
-from sphynx.compiler.frontend.torch_network import trace
+from sphynx.compiler.compile import compile_walk
+from sphynx.compiler.frontend.torch_network import trace, walk_of
 from sphynx.compiler.fusion.fuse import truncated_joint
 from sphynx.compiler.measure import measure
 from sphynx.compiler.precision import Precision

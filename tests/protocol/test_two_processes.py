@@ -8,7 +8,8 @@ from tests.compiler.networks import MEAN, STD, random_network
 
 from sphynx.bench.private_models import question
 from sphynx.bench.private_parties import Job, run_parties
-from sphynx.compiler.compile import compile_walk, walk_of
+from sphynx.compiler.compile import compile_walk
+from sphynx.compiler.frontend.torch_network import walk_of
 from sphynx.errors import SphynxError
 from sphynx.program.backends import Backend
 from sphynx.program.cost.link import Link

@@ -10,8 +10,8 @@ from PIL import Image
 from torch import Tensor, nn
 
 import sphynx
+from sphynx.compiler.frontend.elsewhere import read_torch
 from sphynx.compiler.frontend.graph import network_of
-from sphynx.compiler.readers import read_torch
 from sphynx.errors import InputError
 from sphynx.network.build import build_network
 from sphynx.network.graph import GraphNetwork

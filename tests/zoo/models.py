@@ -4,7 +4,8 @@ from pathlib import Path
 
 import numpy as np
 
-from sphynx.compiler.compile import compile_walk, walk_of
+from sphynx.compiler.compile import compile_walk
+from sphynx.compiler.frontend.torch_network import walk_of
 from sphynx.compiler.precision import Precision
 from sphynx.compiler.quantise import Quantised
 from sphynx.compiler.settings import CompileSettings

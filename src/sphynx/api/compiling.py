@@ -25,7 +25,7 @@ from sphynx.space.artifact import is_foreign
 if TYPE_CHECKING:
     from torch import nn
 
-    from sphynx.compiler.readers import Readable
+    from sphynx.compiler.frontend.readable import Readable
     from sphynx.data.samples import Given, Samples
     from sphynx.network.trained import TrainedNetwork
     from sphynx.space.tally import Shape
@@ -61,7 +61,7 @@ def compile_network(network: TrainedNetwork | nn.Module | str | Path, settings: 
         from sphynx.zoo.shipped import model_path
 
         network = load_trained(model_path(network))
-    from sphynx.compiler.readers import read_trained
+    from sphynx.compiler.frontend.torch_network import read_trained
     from sphynx.network.trained import TrainedNetwork
 
     if isinstance(network, TrainedNetwork):
@@ -163,7 +163,7 @@ def _warn_of_doubt(compiled: Compiled, settings: CompileSettings) -> Compiled:
 
 
 def _read_module(module: nn.Module, data: Given, settings: CompileSettings) -> Readable:
-    from sphynx.compiler.readers import read_torch
+    from sphynx.compiler.frontend.elsewhere import read_torch
     from sphynx.data.images import DataFace
     from sphynx.data.samples import Samples, samples_of
     from sphynx.network.build import is_network
@@ -193,7 +193,8 @@ def _read_module(module: nn.Module, data: Given, settings: CompileSettings) -> R
 
 def _read_own(module: Any, data: Given, settings: CompileSettings) -> Readable:
     """A network of Sphynx was trained on images with the mean and deviation of its data."""
-    from sphynx.compiler.readers import per_channel, read_trained
+    from sphynx.compiler.frontend.elsewhere import per_channel
+    from sphynx.compiler.frontend.torch_network import read_trained
     from sphynx.data.images import DataFace
     from sphynx.network.trained import TrainedNetwork
 
@@ -212,15 +213,15 @@ def _read_own(module: Any, data: Given, settings: CompileSettings) -> Readable:
 
 
 def _read_file(path: Path, settings: CompileSettings) -> Readable:
-    from sphynx.compiler.readers import read_exported, read_onnx
+    from sphynx.compiler.frontend.elsewhere import read_exported, read_onnx
 
     return (read_onnx if path.suffix.lower() == ".onnx" else read_exported)(path, settings)
 
 
 def _compile(readable: Readable, data: Given, settings: CompileSettings) -> Compiled:
-    from sphynx.compiler.readers import OURSELVES
+    from sphynx.compiler.compile import OURSELVES, compile_read
 
-    made, original = readable.compile(data, settings)
+    made, original = compile_read(readable, data, settings)
     where = made.program.name or "network"
     answers = joined(made.program.answers(made.logits))
     read = None if original.by == OURSELVES else joined(made.program.answers(made.float_logits))

@@ -21,7 +21,7 @@ from sphynx.space.tally import Shape
 if TYPE_CHECKING:
     from torch import nn
 
-    from sphynx.compiler.readers import Readable
+    from sphynx.compiler.frontend.readable import Readable
 
 TEST_SHARE, SPLIT_SEED = 0.1, 0
 SETTLED_IMAGES = 512
@@ -60,7 +60,7 @@ def _trained(readable: Readable, module: GraphNetwork, data: Data) -> TrainedNet
 
 
 def _read_file(path: Path, normalisation: Normalisation) -> Readable:
-    from sphynx.compiler.readers import read_exported, read_onnx
+    from sphynx.compiler.frontend.elsewhere import read_exported, read_onnx
     from sphynx.compiler.settings import CompileSettings
 
     read = read_onnx if path.suffix.lower() == ".onnx" else read_exported
@@ -68,7 +68,7 @@ def _read_file(path: Path, normalisation: Normalisation) -> Readable:
 
 
 def _read_module(module: nn.Module, image: Shape, normalisation: Normalisation) -> Readable:
-    from sphynx.compiler.readers import read_torch
+    from sphynx.compiler.frontend.elsewhere import read_torch
     from sphynx.compiler.settings import CompileSettings
 
     return read_torch(module, image, CompileSettings(mean=normalisation.mean, std=normalisation.std))

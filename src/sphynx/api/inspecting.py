@@ -33,8 +33,9 @@ def inspect_network(network: TrainedNetwork | nn.Module | str | Path, settings: 
         >>> found.blockers, [cost.backend for cost in found.costs]
         ((), ['gc', 'gc', 'gmw', 'gmw'])
     """
+    from sphynx.compiler.frontend.elsewhere import read_exported, read_torch
+    from sphynx.compiler.frontend.torch_network import read_trained
     from sphynx.compiler.inspection import inspect_onnx, inspect_read
-    from sphynx.compiler.readers import read_exported, read_torch, read_trained
     from sphynx.network.trained import TrainedNetwork
     from sphynx.space.tally import Shape
 

@@ -17,7 +17,8 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from sphynx.compiler.compile import compile_walk, walk_of
+from sphynx.compiler.compile import compile_walk
+from sphynx.compiler.frontend.torch_network import walk_of
 from sphynx.compiler.precision import Precision
 from sphynx.compiler.settings import CompileSettings
 from sphynx.errors import SphynxError

@@ -1,1 +1,1 @@
-"""From networks to programs: readers, fusion, fixed point, and the checks of what was compiled."""
+"""From networks to programs: frontends, fusion, fixed point, and the checks of what was compiled."""

@@ -6,11 +6,12 @@ from collections.abc import Callable, Container
 from dataclasses import replace
 from functools import cache, partial
 from math import ceil, log2
-from typing import Protocol
 
+import numpy as np
 import torch
 
-from sphynx.compiler.frontend.torch_network import trace
+from sphynx.compiler.calibration import calibrate
+from sphynx.compiler.frontend.readable import Readable, Walk
 from sphynx.compiler.fusion.approximate import Approximation, approximated, curves, outlined
 from sphynx.compiler.fusion.choose import choose_cuts
 from sphynx.compiler.fusion.fuse import Fused
@@ -18,14 +19,17 @@ from sphynx.compiler.measure import Measured, measure
 from sphynx.compiler.precision import WEIGHT_BITS, Precision
 from sphynx.compiler.quantise import Quantised, largest_error, quantise
 from sphynx.compiler.settings import AS_USUAL, CompileSettings
-from sphynx.data.images import ImageSet
-from sphynx.data.samples import calibration_set
+from sphynx.data.class_order import numbers_among
+from sphynx.data.images import DataFace, ImageSet
+from sphynx.data.samples import Given, Samples, calibration_set, pixels_for, samples_of
 from sphynx.data.streamed import StreamedSet
 from sphynx.errors import InputError, SphynxError
-from sphynx.network.build import AnyNetwork, as_designed
+from sphynx.network.fit import require_fit
 from sphynx.program.convolve import Array
 from sphynx.program.inputs import PICTURE, Input
 from sphynx.program.ir import Graph
+from sphynx.program.judgement import Original, hash_of
+from sphynx.program.outputs import joined
 from sphynx.run.update import Update
 
 CALIBRATION_IMAGES = 200
@@ -34,26 +38,74 @@ LOGIT_ERROR = 0.01  # what automatic precision allows, relative to the logits' o
 FIRST_LEVEL, COARSEST_LEVEL, FINEST_LEVEL = 12, 8, 20  # of automatic precision
 FIRST_TRY = Precision(12, 10, 11)
 FEWEST_ACTIVATION_BITS = 10
+OURSELVES = "Sphynx, in float"
+ASKED_AT_ONCE = 50  # inputs, of the float network: between them progress is told
 
 Attempt = Callable[[Precision], Quantised]
 
 
-class Walk(Protocol):
-    """Makes a network's fused graph, or its outline, with these cuts."""
+def compile_read(readable: Readable, data: Given, settings: CompileSettings = AS_USUAL) -> tuple[Quantised, Original]:
+    """Compile a network; return also what the float network answers to the calibration images."""
+    if readable.design is not None and isinstance(data, DataFace):
+        require_fit(readable.design, data, trained=True)
+    chosen = _label(readable, samples_of(data, CALIBRATION_IMAGES), settings)
+    image = readable.outline.image
+    if readable.design is not None:
+        pixels_for(chosen.images, image, readable.mean, readable.std)  # else it is refused: it was trained on pictures
+    given = calibrate(
+        chosen, image, readable.mean, readable.std, settings, name=readable.input_name, dims=readable.input_dims
+    )
+    made = compile_walk(
+        readable.walk,
+        given.mean,
+        given.std,
+        given.integers,
+        settings,
+        source=given.source,
+        class_names=chosen.class_names,
+        name=readable.name,
+        made_from=readable.made_from,
+    )
+    labels, images_hash = chosen.labels, hash_of(given.integers)
+    judge = readable.judge()  # not before the network was walked: that finds out what is too large to be computed
+    if judge is None:
+        answers = joined(made.program.answers(made.float_logits))
+        return made, Original(answers, labels, images_hash, OURSELVES)
+    found = []
+    for first in range(0, len(given.integers), ASKED_AT_ONCE):
+        settings.progress(Update(f"asking {judge.by}", first, len(given.integers)))
+        found.append(judge.answer(given.integers[first : first + ASKED_AT_ONCE], given.mean, given.std))
+    return made, Original(np.concatenate(found), labels, images_hash, judge.by, judge.resolution)
 
-    def __call__(
-        self,
-        mean: tuple[float, ...],
-        std: tuple[float, ...],
-        *,
-        cuts: Container[str] = ...,
-        outline: bool = ...,
-    ) -> Fused: ...
 
-
-def walk_of(network: AnyNetwork) -> Walk:
-    """The walk of a network of ours."""
-    return partial(trace, as_designed(network))
+def _label(readable: Readable, samples: Samples, settings: CompileSettings) -> Samples:
+    """The samples with the classes in the network's order, named as the settings say; without labels, and with a
+    warning, where these cannot be the network's classes."""
+    outputs = next((output.dims[0] for output in readable.outline.outputs if len(output.dims) == 1), 0)
+    names = settings.class_names or samples.class_names
+    if settings.class_names and len(names) != outputs:
+        raise InputError(
+            f"there are {len(names)} class names for {outputs} outputs", where="`class_names`", remedy="Name each."
+        )
+    if samples.labels is None:
+        return replace(samples, class_names=tuple(names) or readable.class_names)
+    known = len(names) or int(samples.labels.max()) + 1
+    if not outputs:
+        settings.warn(
+            f"{samples.name}: the network's outputs are not scores of classes: labels are left out, and agreement "
+            "with the float network is reported instead of accuracy"
+        )
+        return samples.without_labels()
+    if known > outputs or (names and len(names) != outputs):
+        settings.warn(
+            f"{samples.name}: its {known} classes are not the network's {outputs} outputs: its labels are left "
+            "out, and agreement with the float network is reported instead of accuracy"
+        )
+        return samples.without_labels()
+    order = numbers_among(tuple(names), readable.class_names, where=samples.name)
+    if order is None:
+        return replace(samples, class_names=tuple(names))
+    return replace(samples, labels=np.array(order)[samples.labels], class_names=readable.class_names)
 
 
 @torch.no_grad()

@@ -15,10 +15,10 @@ import torch
 from sphynx.compiler.compile import FIRST_TRY
 from sphynx.compiler.frontend.onnx.file import describe, load_graph
 from sphynx.compiler.frontend.operators.network import OperatorNetwork, find_faults
+from sphynx.compiler.frontend.readable import Readable
 from sphynx.compiler.fusion.approximate import outlined
 from sphynx.compiler.fusion.choose import choose_cuts
 from sphynx.compiler.fusion.fuse import Fused, truncated_joint
-from sphynx.compiler.readers import Readable
 from sphynx.compiler.settings import CompileSettings
 from sphynx.core import rlwe
 from sphynx.errors import InputError, OpenSizesError

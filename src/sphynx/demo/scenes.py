@@ -13,7 +13,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from sphynx.compiler.compile import calibration_images, compile_walk, walk_of
+from sphynx.compiler.compile import calibration_images, compile_walk
+from sphynx.compiler.frontend.torch_network import walk_of
 from sphynx.data.open import open_data
 from sphynx.data.sample_pictures import sample_photographs
 from sphynx.network.in_the_clear import answer_in_the_clear

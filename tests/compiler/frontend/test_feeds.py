@@ -8,8 +8,8 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
+from sphynx.compiler.frontend.elsewhere import read_onnx
 from sphynx.compiler.frontend.onnx.file import load_graph, read_network
-from sphynx.compiler.readers import read_onnx
 from sphynx.compiler.settings import CompileSettings
 from sphynx.errors import InputError, OpenSizesError
 from sphynx.program.interpret import evaluate

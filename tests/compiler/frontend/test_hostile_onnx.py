@@ -14,8 +14,8 @@ import pytest
 from numpy.typing import NDArray
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 
+from sphynx.compiler.frontend.elsewhere import read_onnx
 from sphynx.compiler.frontend.onnx.file import read_network, runnable
-from sphynx.compiler.readers import read_onnx
 from sphynx.errors import InputError
 
 Constants = dict[str, Any]

@@ -15,11 +15,11 @@ from torch import nn
 from torch.nn import functional
 
 from sphynx.compiler.compile import compile_walk
+from sphynx.compiler.frontend.elsewhere import read_onnx
 from sphynx.compiler.frontend.onnx.file import read_network
 from sphynx.compiler.frontend.operators.network import OperatorNetwork
 from sphynx.compiler.fusion.fuse import truncated_joint
 from sphynx.compiler.precision import Precision
-from sphynx.compiler.readers import read_onnx
 from sphynx.compiler.settings import CompileSettings
 from sphynx.program.interpret import evaluate, interpret
 from sphynx.program.ir import Combine, Graph, Linear, Program, Relu, Truncate

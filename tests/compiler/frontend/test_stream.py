@@ -7,8 +7,8 @@ import torch
 from hypothesis import given, settings
 
 from sphynx.api.both_parties import ask_privately
-from sphynx.compiler.compile import compile_walk, walk_of
-from sphynx.compiler.frontend.torch_network import trace
+from sphynx.compiler.compile import compile_walk
+from sphynx.compiler.frontend.torch_network import trace, walk_of
 from sphynx.compiler.fusion.choose import choose_cuts
 from sphynx.compiler.fusion.fuse import Fused, truncated_joint
 from sphynx.compiler.precision import Precision

@@ -1,9 +1,10 @@
-"""Walks a trained torch network into a fused graph: Sphynx cells and streams by their designs, ResNet18 and VGG11 layer
-by layer."""
+"""Networks of ours, trained: torch modules are walked into a fused graph, Sphynx cells and streams by their designs,
+ResNet18 and VGG11 layer by layer."""
 
 from __future__ import annotations
 
 from collections.abc import Container
+from functools import partial
 
 import numpy as np
 from torch import nn
@@ -12,13 +13,15 @@ from sphynx.compiler.frontend.activation import walk_activation
 from sphynx.compiler.frontend.cells import average_windows
 from sphynx.compiler.frontend.designed import walk_design
 from sphynx.compiler.frontend.graph import walk_graph
+from sphynx.compiler.frontend.readable import Readable, Walk
 from sphynx.compiler.frontend.torch_layers import TorchNumbers, array_of, fixed_norm, kernel_of
 from sphynx.compiler.fusion.affine import Node, Window
 from sphynx.compiler.fusion.fuse import Fused, Fuser
 from sphynx.compiler.fusion.nonlinear import Run, maximum, pools_first
 from sphynx.compiler.fusion.window_sums import adaptive_spans, sliding_spans
+from sphynx.compiler.originals import BATCH, torch_judge
 from sphynx.errors import InputError
-from sphynx.network.build import AnyNetwork, is_network
+from sphynx.network.build import AnyNetwork, as_designed, is_network
 from sphynx.network.builder import SphynxNetwork
 from sphynx.network.graph import GraphNetwork
 from sphynx.network.macro import MacroNetwork
@@ -26,8 +29,29 @@ from sphynx.network.micro import MicroNetwork
 from sphynx.network.reduced import ReducedActivation, ReducedNetwork
 from sphynx.network.reference import BasicBlock, ResNet18, Vgg11, WideResNet
 from sphynx.network.stream import StreamNetwork
+from sphynx.network.trained import TrainedNetwork
 from sphynx.program.outputs import LOGITS
 from sphynx.space.tally import windows
+
+
+def read_trained(trained: TrainedNetwork) -> Readable:
+    """A run's program is called as its design, a model's as the model."""
+    network = as_designed(trained.module)
+    name = trained.name if trained.is_model else network.design.name
+    return Readable(
+        walk_of(network),
+        trained.mean,
+        trained.std,
+        name,
+        network.design,
+        judge=partial(torch_judge, network, BATCH),
+        class_names=trained.class_names,
+    )
+
+
+def walk_of(network: AnyNetwork) -> Walk:
+    """The walk of a network of ours."""
+    return partial(trace, as_designed(network))
 
 
 def trace(
