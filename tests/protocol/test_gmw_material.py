@@ -59,8 +59,8 @@ def test_relu_on_material_from_ot(case: tuple[int, int, int, list[tuple[int, int
 
 
 def test_traffic_per_relu() -> None:
-    """56 OTs and 0.28 KB per ReLU at w = k = 33, f = 8 with SoftSpoken-4: 8 digits of four bits and the top bit, three
-    nodes of three, two of two, delta."""
+    """56 OTs and 0.26 KB per ReLU at w = k = 33, f = 8 with SoftSpoken-4: 8 digits of four bits and the top bit, three
+    nodes of three, two of two, delta. Of the products 32 bits are wanted, of those for the wrap 7."""
     shape = gmw.ReluShape(33, 33, 8, 1280)
     x_c = np.arange(1280, dtype=np.uint64)
     client = GmwOfflineClient(shape, CLIENT_OTS, x_c)
@@ -71,7 +71,15 @@ def test_traffic_per_relu() -> None:
     corrections = joined(server.finish(conversion)[0])
     assert client.sizes == server.sizes == MessageBytes(len(request), len(answer), len(conversion), len(corrections))
     sent = sum(map(len, (request, answer, conversion, corrections))) - 3 * ot.TWEAK_BYTES - CHECK_BYTES
-    assert sent / shape.count == 33 * 4 + 8 * 15 / 8 + 2 * (3 * 2 + 2 + 1) * 3.875 + 2 * 3 * 5 / 8 + 5 * 4 + 6 * 33 / 8
+    nodes, converted = 2 * (3 * 2 + 2 + 1) * 3.875 + 2 * 3 * 5 / 8, 5 * 4 + (3 * 32 + 2 * 7) / 8
+    assert sent / shape.count == 33 * 4 + 8 * 15 / 8 + nodes + converted + 33 / 8
+
+
+@pytest.mark.parametrize(("w", "ots", "product_bits"), [(24, 3, 31 + 2 * 7), (31, 1, 31), (32, 1, 31)])
+def test_a_comparison_has_no_carry_to_convert(w: int, ots: int, product_bits: int) -> None:
+    """Where nothing is cut off, delta is made additive, and what hides the wrap where 2^w is not 0."""
+    conversion = gmw.ReluShape(w, 32, 0, 64).conversion
+    assert (conversion.ots, 8 * conversion.correction_bytes) == (64 * ots, 64 * product_bits)
 
 
 def test_wrong_lengths_raise() -> None:

@@ -143,13 +143,16 @@ def test_gmw_sizes_follow_the_documented_formulas() -> None:
         tree = shape.digits.tree
         planes, threes = sum(shape.digits.opened_rows), tree.three_count
         nodes = tree.pair_count + 2 * threes
+        ring, wrap = k - 1, max(0, k - 1 - w + f)
+        converted, products = (3, 3 * ring) if f else (1, ring)
+        converted, products = converted + 2 * (wrap > 0), products + 2 * wrap
         assert online_messages(shape).online_bytes == (codes + 2 * planes + 6) * n // 8 + 2 * k * n // 8
         of_nodes = 31 * (nodes + 1) * n // 8
         assert offline_messages(shape) == MessageBytes(
             request=4 * w * n + CHOSEN_CHECK_BYTES + of_nodes + RANDOM_CHECK_BYTES,
             answer=2 * ot.TWEAK_BYTES + of_nodes + (corrections + 3 * threes) * n // 8,
-            conversion=20 * n + CHOSEN_CHECK_BYTES + (5 * threes + k) * n // 8,
-            corrections=ot.TWEAK_BYTES + (2 * threes + 5 * k) * n // 8,
+            conversion=4 * converted * n + CHOSEN_CHECK_BYTES + (5 * threes + k) * n // 8,
+            corrections=ot.TWEAK_BYTES + (2 * threes + products) * n // 8,
         )
         levels = 0
         while 3**levels < len(digits):

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from sphynx.core import _native
 from sphynx.core.bits import plane_words
+from sphynx.core.conversion import Conversion
 from sphynx.core.digits import Digits, digits_of
 
 Words = NDArray[np.uint64]
@@ -61,6 +62,14 @@ class ReluShape:
         return digits_of(self.w, self.f, self.w - 1, RELU_ARITY)
 
     @property
+    def conversion(self) -> Conversion:
+        """Makes delta, b1, b2, delta b1 and delta b2 additive: the carry's, which b1 masks, where bits are cut off, and
+        the wrap's, which is multiplied by 2^(w-f)."""
+        ring, wrap = self.k - 1, max(0, self.k - 1 - self.w + self.f)
+        carry = ring if self.f else 0
+        return Conversion((ring, carry, wrap, carry, wrap), self.words)
+
+    @property
     def gadget(self) -> _native.GmwGadget:
         """Makes the parties of a layer."""
         return planned_gadget(True, self.w, self.k, self.f, self.count)
@@ -70,6 +79,11 @@ class ReluShape:
 def planned_gadget(is_relu: bool, w: int, k: int, f: int, count: int) -> _native.GmwGadget:
     """A ReLU, or a truncation of 0 <= x < 2^(w-1); made once for each shape of layer that a process meets."""
     return _native.GmwGadget(is_relu, w, k, f, count)
+
+
+def truncation_conversion(w: int, k: int, f: int, words: int) -> Conversion:
+    """Make b1 and b2 of a truncation additive. Each takes an OT, whose random choices are the client's bits."""
+    return Conversion((k - 1, max(1, k - 1 - w + f)), words)
 
 
 @dataclass(frozen=True)
@@ -126,9 +140,10 @@ class Material:
     leaf_products  what the masks of the codes add to the leaves (digits.py)
     pair_masks     (5, pairs, words)  a, b, c, ab, ac of every node that joins two
     three_masks    (13, threes, words)  a to e and their products, of every node that joins three
-    bits           (3, words)         masks of the results: delta, b1, b2
+    bits           (3, words)         masks of the results: delta, b1, b2; b1 is 0 where f is, as the carry is
     arithmetic     (6, count)         additive mod 2^k: delta, b1, b2, delta b1, delta b2 and
-                                      delta (alpha + (x_c >> f))
+                                      delta (alpha + (x_c >> f)); b2 and delta b2 mod 2^(k-w+f), since they are
+                                      multiplied by 2^(w-f)
     """
 
     leaf_products: Words

@@ -4,15 +4,16 @@ Two OT sessions: in `down` the server is the OT sender, in `up` the client is. M
 
     client -> server   request     down extensions: leaves (choices: the bits of x_c), nodes (random choices)
     server -> client   answer      late tweaks; up extension: nodes; corrections of (1), the first ones of (2)
-    client -> server   conversion  down extension for five bits to be made additive; corrections of (2) and (4)
-    server -> client   corrections late tweak; the last corrections of (2); corrections of those five products
+    client -> server   conversion  down extension for bits to be made additive; corrections of (2) and (4)
+    server -> client   corrections late tweak; the last corrections of (2); corrections of those products
 
-What each OT yields, w for leaves, 2 for each node of two and for delta, 4 for each node of three, and 5 per ReLU:
+What each OT yields, w for leaves, 2 for each node of two and for delta, 4 for each node of three, and up to 5 for (3):
     (1) leaf: the pads' bits give the server random masks and both parties shares of their products (digits.py).
     (2) node: of two, choice a_c against random (b_s, c_s) in `down`, a_s against random (b_c, c_c) in `up`; with the
         local a_s b_s and a_c b_c that is a shared triple (a; b, c; ab, ac). One such node more than the tree has
         serves as (delta; b1, b2; delta b1, delta b2). Of three: three_masks.py.
-    (3) bit v = v_s + v_c - 2 v_s v_c for v = delta, b1, b2, delta b1, delta b2: one bit-by-ring product each.
+    (3) bit v = v_s + v_c - 2 v_s v_c for v = delta, b1, b2, delta b1, delta b2: one bit-by-ring product each, as
+        wide as it is wanted (core/conversion.py). Where f = 0 there is no carry, and b1 = 0.
     (4) delta (alpha + X), X = x_c >> f: the high words of the delta node's pads. In `down` their difference u
         is random and defines alpha = (1 - 2 delta_s) u; in `up` the client corrects for (1 - 2 delta_c) X.
 
@@ -39,7 +40,7 @@ from sphynx.protocol.transport import Buffer
 
 Words = NDArray[np.uint64]
 
-CONVERTED_BITS = 5
+_B1, _DELTA_B1 = 1, 3  # rows of a triple: a, b, c, ab, ac
 
 
 @dataclass(frozen=True, repr=False)
@@ -72,7 +73,7 @@ def offline_messages(shape: gmw.ReluShape, made: Extensions = SOFTSPOKEN) -> Mes
 def ot_count(shape: gmw.ReluShape) -> OtCount:
     """Count the OTs of a batch."""
     batch = _Batch(shape)
-    return OtCount(batch.leaf_ots + batch.node_ots + batch.conversion_ots, batch.node_ots)
+    return OtCount(batch.leaf_ots + batch.node_ots + batch.conversion.ots, batch.node_ots)
 
 
 class _Batch:
@@ -86,11 +87,11 @@ class _Batch:
         self.threes = self.digits.tree.three_count
         self.node_rows = 2 * self.threes + self.digits.tree.pair_count + 1
         self.leaf_ots, self.node_ots = self.digits.bit_rows * self.row, self.node_rows * self.row
-        self.conversion_ots = CONVERTED_BITS * self.row
+        self.conversion = shape.conversion
         self.leaf_blocks = blocks_down(self.leaf_ots, random_choices=False, made=made)
         self.node_blocks = blocks_down(self.node_ots, random_choices=True, made=made)
         self.node_blocks_up = blocks_up(self.node_ots, made=made)
-        self.conversion_blocks = blocks_down(self.conversion_ots, random_choices=False, made=made)
+        self.conversion_blocks = blocks_down(self.conversion.ots, random_choices=False, made=made)
         self.sizes = MessageBytes(
             request=BLOCK_BYTES * (self.leaf_blocks + self.node_blocks),
             answer=2 * ot.TWEAK_BYTES
@@ -99,9 +100,7 @@ class _Batch:
             conversion=BLOCK_BYTES * self.conversion_blocks
             + self.plane_bytes((FIRST_ROWS + SECOND_ROWS) * self.threes)
             + self.packed_bytes(shape.count),
-            corrections=ot.TWEAK_BYTES
-            + self.plane_bytes(SECOND_ROWS * self.threes)
-            + self.packed_bytes(self.conversion_ots),
+            corrections=ot.TWEAK_BYTES + self.plane_bytes(SECOND_ROWS * self.threes) + self.conversion.correction_bytes,
         )
 
     def pairs(self, pads: Words) -> Words:
@@ -176,6 +175,8 @@ def _nodes(batch: _Batch, choices: Words, sent: ot.PadPair, received: Words) -> 
     own = choices.reshape(batch.node_rows, batch.shape.words)
     zeros, ones = batch.pairs(sent.zeros), batch.pairs(sent.ones)
     triple = pair_masks(own[2 * batch.threes :], zeros ^ ones, zeros, batch.pairs(received))
+    if not batch.shape.f:
+        triple[[_B1, _DELTA_B1], -1] = 0
     a, c = np.split(own[: 2 * batch.threes], 2)
     zeros, ones = batch.of_threes(sent.zeros), batch.of_threes(sent.ones)
     return triple, ThreeMasks(a, c, zeros, zeros ^ ones, batch.of_threes(received))
@@ -217,11 +218,9 @@ class GmwOfflineServer:
         """(message to the client, the server's material)."""
         batch, shape = self._batch, self._batch.shape
         (request,) = batch.cut(conversion, self.sizes.conversion, batch.conversion_blocks)
-        tweak, pads = self._down.late_pads(request, batch.conversion_ots, random_choices=False)
-        bits = self._triple[:, -1]
-        own = bit_values(np.ascontiguousarray(bits)).reshape(-1)
-        corrections, products = ot.send_products(pads, own, shape.k)
-        converted = (own - np.uint64(2) * products).reshape(CONVERTED_BITS, -1)[:, : shape.count]
+        tweak, pads = self._down.late_pads(request, batch.conversion.ots, random_choices=False)
+        bits = np.ascontiguousarray(self._triple[:, -1])
+        corrections, converted = batch.conversion.send(pads, bits)
 
         delta = batch.values(bits[0])
         sign = np.uint64(1) - np.uint64(2) * delta
@@ -234,7 +233,7 @@ class GmwOfflineServer:
         packed = np.frombuffer(conversion, np.uint8, offset=end)
         correction = unpack_ring(packed, shape.k, shape.count)
         delta_v = delta * alpha - zeros + self._x_pads + delta * correction
-        arithmetic = np.concatenate([converted, delta_v[None]])
+        arithmetic = np.concatenate([converted[:, : shape.count], delta_v[None]])
         threes = self._threes.masks(second)
         shares = _material(batch, self._leaf_products, self._triple, threes, arithmetic)
         message: list[Buffer] = [tweak, self._threes.second_corrections.tobytes(), corrections.data]
@@ -277,8 +276,9 @@ class GmwOfflineClient:
         self._x_share = -zeros
         correction = zeros + sign * self._truncated - ones
 
-        self._bits = np.ascontiguousarray(self._triple[:, -1]).reshape(-1)
-        request, self._conversion_t = self._down.correlated(self._bits, batch.conversion_ots)
+        self._bits = np.ascontiguousarray(self._triple[:, -1])
+        chosen = batch.conversion.choices(self._bits)
+        request, self._conversion_t = self._down.correlated(chosen, batch.conversion.ots)
         return [
             request.data,
             self._threes.first_corrections.tobytes(),
@@ -292,11 +292,9 @@ class GmwOfflineClient:
         (second,), end = batch.taken(corrections, ot.TWEAK_BYTES, (SECOND_ROWS, batch.threes))
         packed = np.frombuffer(corrections, np.uint8, offset=end)
         pads = ot.received_pads(self._conversion_t, bytes(corrections[: ot.TWEAK_BYTES]))
-        products = ot.receive_products(pads, self._bits, packed, shape.k)
-        own = bit_values(self._bits)
-        converted = (own - np.uint64(2) * products).reshape(CONVERTED_BITS, -1)[:, : shape.count]
+        converted = batch.conversion.receive(pads, self._bits, packed)
         delta = batch.values(self._triple[0, -1])
         delta_v = delta * self._truncated + self._alpha_pads + self._x_share
-        arithmetic = np.concatenate([converted, delta_v[None]])
+        arithmetic = np.concatenate([converted[:, : shape.count], delta_v[None]])
         threes = self._threes.masks(second)
         return _material(batch, self._leaf_products, self._triple, threes, arithmetic)

@@ -13,7 +13,8 @@ The client's share of x is known before the inference; its share of the result i
              both, by turns     masked p, g, p of each level of the tree; c xor b1, wrap xor b2
              client -> server   y_c less the new mask
 
-Bits b = b_s xor b_c become additive as b_s + b_c - 2 b_s b_c. Semi-honest: all that is sent is masked by a fresh pad.
+Bits b = b_s xor b_c become additive as b_s + b_c - 2 b_s b_c, each product as wide as it is wanted
+(core/conversion.py). Semi-honest: all that is sent is masked by a fresh pad.
 """
 
 from __future__ import annotations
@@ -23,9 +24,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from sphynx.core import _native, ot
-from sphynx.core.bits import bit_values, plane_words
+from sphynx.core.bits import plane_words
+from sphynx.core.conversion import Conversion
 from sphynx.core.digits import Digits, digits_of
-from sphynx.core.gmw import TRUNCATION_ARITY, planned_gadget
+from sphynx.core.gmw import TRUNCATION_ARITY, planned_gadget, truncation_conversion
 from sphynx.program.cost.ot_messages import BLOCK_BYTES, blocks_down, blocks_up
 from sphynx.program.extensions import Extensions
 from sphynx.protocol.channel import Channel
@@ -35,9 +37,7 @@ from sphynx.protocol.relu_layer import Arrays, Words
 from sphynx.protocol.transport import Buffer
 from sphynx.protocol.turns import follow, lead
 
-_BITS = 2  # b1 and b2
 _WORD_BYTES = 8
-_TWO = np.uint64(2)
 
 
 @dataclass(frozen=True)
@@ -85,18 +85,19 @@ class Truncation:
         return self.node_ots > 0
 
     @property
-    def bit_ots(self) -> int:
-        return _BITS * self.row
+    def conversion(self) -> Conversion:
+        """Make b1 and b2 additive; b2's is multiplied by 2^(w-f)."""
+        return truncation_conversion(self.w, self.k, self.f, self.words)
 
     @property
     def ot_count(self) -> OtCount:
-        return OtCount(self.leaf_ots + self.node_ots + self.bit_ots, self.node_ots)
+        return OtCount(self.leaf_ots + self.node_ots + self.conversion.ots, self.node_ots)
 
     def blocks(self, made: Extensions) -> tuple[int, int, int]:
         """Message blocks of the extensions: leaves, nodes with bits, nodes alone."""
         return (
             blocks_down(self.leaf_ots, random_choices=False, made=made),
-            blocks_down(self.node_ots + self.bit_ots, random_choices=True, made=made),
+            blocks_down(self.node_ots + self.conversion.ots, random_choices=True, made=made),
             blocks_up(self.node_ots, made=made) if self.node_ots else 0,
         )
 
@@ -105,7 +106,7 @@ class Truncation:
         return BLOCK_BYTES * (leaf_blocks + node_blocks)
 
     def answer_bytes(self, made: Extensions) -> int:
-        corrections = self.leaf_correction_bytes + (self.bit_ots * self.k + 7) // 8
+        corrections = self.leaf_correction_bytes + self.conversion.correction_bytes
         return 2 * ot.TWEAK_BYTES + BLOCK_BYTES * self.blocks(made)[2] + corrections
 
     def planes(self, pads: Words, width: int) -> Words:
@@ -118,14 +119,13 @@ def answer_truncation(plan: Truncation, ots: ServerOts, request: bytearray) -> t
     message = np.frombuffer(request, np.uint64).reshape(leaf_blocks + node_blocks, 2)
     leaf_tweak, pads_of_leaves = ots.down.late_pads(message[:leaf_blocks], plan.leaf_ots, random_choices=False)
     masks_of_leaves, leaf_products, leaf_corrections = leaf_masks(plan.digits, pads_of_leaves)
-    count = plan.node_ots + plan.bit_ots
+    conversion, count = plan.conversion, plan.node_ots + plan.conversion.ots
     node_tweak, pads = ots.down.late_pads(message[leaf_blocks:], count, random_choices=True)
 
-    bits = np.empty(plan.bit_ots // 64, np.uint64)
-    ots.prg.fill_words(bits)
-    own = bit_values(bits)
+    bits = np.empty((conversion.rows, plan.words), np.uint64)
+    ots.prg.fill_words(bits.reshape(-1))
     bit_pads = ot.PadPair(pads.zeros[plan.node_ots :], pads.ones[plan.node_ots :])
-    corrections, products = ot.send_products(bit_pads, own, plan.k)
+    corrections, converted = conversion.send(bit_pads, bits)
 
     sent = plan.planes(pads.zeros[: plan.node_ots], 2)
     offsets = sent ^ plan.planes(pads.ones[: plan.node_ots], 2)
@@ -134,7 +134,7 @@ def answer_truncation(plan: Truncation, ots: ServerOts, request: bytearray) -> t
         extension, choices, t = ots.up.correlated_random(plan.node_ots)
         up_message, received = extension.tobytes(), ot.received_pads(t, ots.up.early_tweak())
     masks = pair_masks(choices.reshape(offsets.shape[1:]), offsets, sent, plan.planes(received, 2))
-    material = _material(plan, leaf_products, masks, bits, own - _TWO * products)
+    material = _material(plan, leaf_products, masks, bits, converted)
     answer: list[Buffer] = [leaf_tweak, node_tweak, up_message, leaf_corrections.tobytes(), corrections.data]
     return answer, material | {"leaf_masks": masks_of_leaves}
 
@@ -146,13 +146,13 @@ class TruncationRequest:
         self._plan, self._ots = plan, ots
         self._own = plan.digits.bits(x_c)
         leaf_message, self._leaf_t = ots.down.correlated(self._own.reshape(-1), plan.leaf_ots)
-        node_message, self._choices, self._node_t = ots.down.correlated_random(plan.node_ots + plan.bit_ots)
+        node_message, self._choices, self._node_t = ots.down.correlated_random(plan.ot_count.down - plan.leaf_ots)
         self.message: list[Buffer] = [leaf_message.data, node_message.data]
 
     def finish(self, answer: bytearray) -> Arrays:
         plan, up = self._plan, self._ots.up
         up_blocks, node_words = plan.blocks(self._ots.made)[2], plan.node_ots // 64
-        bits = self._choices[node_words:]
+        bits = self._choices[node_words:].reshape(-1, plan.words)
         up_start = 2 * ot.TWEAK_BYTES
         leaf_tweak, node_tweak = bytes(answer[: ot.TWEAK_BYTES]), bytes(answer[ot.TWEAK_BYTES : up_start])
         leaves = np.ascontiguousarray(leaf_pads(plan.digits, ot.received_pads(self._leaf_t, leaf_tweak)))
@@ -161,7 +161,7 @@ class TruncationRequest:
         leaf_corrections = np.frombuffer(answer, np.uint64, plan.leaf_correction_bytes // _WORD_BYTES, leaf_start)
         leaf_products = plan.digits.products(leaves, self._own, leaf_corrections.reshape(-1, plan.words))
         packed = np.frombuffer(answer, np.uint8, offset=leaf_start + plan.leaf_correction_bytes)
-        products = ot.receive_products(received[plan.node_ots :], bits, packed, plan.k)
+        converted = plan.conversion.receive(received[plan.node_ots :], bits, packed)
         pads = ot.PadPair(np.empty((0, 2), np.uint64), np.empty((0, 2), np.uint64))
         if plan.node_ots:
             message = np.frombuffer(answer, np.uint64, 2 * up_blocks, up_start).reshape(-1, 2)
@@ -170,7 +170,7 @@ class TruncationRequest:
         offsets = sent ^ plan.planes(pads.ones, 2)
         own_a = self._choices[:node_words].reshape(offsets.shape[1:])
         masks = pair_masks(own_a, offsets, sent, plan.planes(received[: plan.node_ots], 2))
-        return _material(plan, leaf_products, masks, bits, bit_values(bits) - _TWO * products)
+        return _material(plan, leaf_products, masks, bits, converted)
 
 
 def truncate_server(channel: Channel, plan: Truncation, material: Arrays, x: Words) -> Words:
@@ -187,6 +187,6 @@ def _material(plan: Truncation, leaf_products: Words, masks: Words, bits: Words,
         "leaf_products": leaf_products,
         "pair_masks": masks,
         "three_masks": np.empty((0, plan.words), np.uint64),
-        "bits": bits.reshape(_BITS, -1),
-        "arithmetic": np.ascontiguousarray(converted.reshape(_BITS, -1)[:, : plan.count]),
+        "bits": bits,
+        "arithmetic": np.ascontiguousarray(converted[:, : plan.count]),
     }

@@ -27,7 +27,7 @@ FREE = Link(0.0, float("inf"), "free")
 @pytest.mark.parametrize(("backend", "relu_messages"), [("gc", 2), ("gmw", 4)])
 def test_messages_cost_half_round_trips_and_their_host(backend: Backend, relu_messages: int) -> None:
     program = small_program()
-    square = square_cost(12, 36, 9, 4)
+    square = square_cost(12, 20, 36, 9, 4)
     messages = 2 + relu_messages + square.square_messages + square.truncation_messages  # 2: the image and the logits
     here = estimate(program, REFERENCE, FREE, backend).total
     far = estimate(program, REFERENCE, Link(1.0, math.inf, "far"), backend).total

@@ -19,7 +19,14 @@ from sphynx.core import rlwe
 from sphynx.core.bits import plane_words
 from sphynx.core.conv_shape import ConvShape
 from sphynx.core.digits import digits_of
-from sphynx.core.gmw import THREE_CORRECTIONS, TRUNCATION_ARITY, ReluShape, online_messages, turns
+from sphynx.core.gmw import (
+    THREE_CORRECTIONS,
+    TRUNCATION_ARITY,
+    ReluShape,
+    online_messages,
+    truncation_conversion,
+    turns,
+)
 from sphynx.core.packing import ConvPlan, InputLayout
 from sphynx.core.packing_plan import plan_convolutions
 from sphynx.program.ir import Gate, Linear, Program, Relu, Square, Term
@@ -29,8 +36,7 @@ from sphynx.space.tally import Shape
 LABEL_BYTES, AND_BYTES = 16, 32
 GC_MESSAGES = 2  # online: labels down, in as many frames as they take, and colour bits up
 PLANE_BITS = 64  # bits of many ReLUs travel as planes of whole words
-TRUNCATION_BITS = 2  # of each truncation, made additive likewise: the carry and the wrap
-GMW_CONVERTED_BITS = 5  # of each ReLU, made additive offline by a product with a ring element
+TRUNCATION_BITS = 2  # of each truncation, opened at its end: the carry and the wrap
 
 
 @dataclass(frozen=True)
@@ -130,11 +136,11 @@ def activation_costs(
 
 def _activation_cost(step: Compared, count: int, w: int, k: int) -> LayerCost:
     if isinstance(step, Square):
-        return square_cost(count, k, step.truncate_before, step.truncate_after)
+        return square_cost(count, w, k, step.truncate_before, step.truncate_after)
     if isinstance(step, Relu):
         cost = relu_cost(count, w, k, step.truncate)
         return replace(cost, relus=0, comparisons=count) if step.comparison else cost
-    return truncation_cost(count, k, step.truncate)
+    return truncation_cost(count, w + 1, k, step.truncate)
 
 
 def total_cost(program: Program) -> LayerCost:
@@ -149,7 +155,8 @@ def relu_cost(relus: int, w: int, k: int, f: int) -> LayerCost:
     digits, row = shape.digits, PLANE_BITS * shape.words
     nodes, threes = digits.tree.pair_count + 1 + 2 * digits.tree.three_count, digits.tree.three_count
     of_threes = sum(THREE_CORRECTIONS) * threes * row // 8
-    corrections = packed_bytes(row * GMW_CONVERTED_BITS, k) + digits.correction_rows * row // 8 + of_threes
+    converted = shape.conversion
+    corrections = converted.correction_bytes + digits.correction_rows * row // 8 + of_threes
     return LayerCost(
         relus=relus,
         relu_layers=1,
@@ -158,7 +165,7 @@ def relu_cost(relus: int, w: int, k: int, f: int) -> LayerCost:
         gc_ots=relus * (w + k),
         gc_online_bytes=relus * w * LABEL_BYTES + row * k // 8,
         gc_messages=GC_MESSAGES,
-        gmw_ots=row * (digits.bit_rows + 2 * nodes + GMW_CONVERTED_BITS),
+        gmw_ots=row * (digits.bit_rows + 2 * nodes) + converted.ots,
         gmw_down_ots=row * nodes,
         gmw_offline_ring_bytes=corrections + of_threes + packed_bytes(relus, k),
         gmw_correction_bytes=corrections,
@@ -167,7 +174,7 @@ def relu_cost(relus: int, w: int, k: int, f: int) -> LayerCost:
     )
 
 
-def square_cost(squares: int, k: int, before: int, after: int) -> LayerCost:
+def square_cost(squares: int, w: int, k: int, before: int, after: int) -> LayerCost:
     """The masked difference one way, the reshared product back; a truncation by f adds a carry tree of f bits."""
     row = PLANE_BITS * -(-squares // PLANE_BITS)
     cost = LayerCost(
@@ -177,19 +184,22 @@ def square_cost(squares: int, k: int, before: int, after: int) -> LayerCost:
         square_online_bytes=2 * packed_bytes(squares, k),
         square_messages=2,
     )
-    truncations = (truncation_cost(squares, k, f) for f in (before, after) if f)
+    widths = ((w + 1, before), (2 * (w - before), after))
+    truncations = (truncation_cost(squares, wide, k, f) for wide, f in widths if f)
     return replace(sum(truncations, cost), truncations=0)  # none that a step of its own makes
 
 
-def truncation_cost(count: int, k: int, f: int) -> LayerCost:
+def truncation_cost(count: int, w: int, k: int, f: int) -> LayerCost:
+    """Truncate 0 <= x < 2^(w-1), as those of signed numbers, one bit wider, and of squares are."""
     digits, row = digits_of(f + 1, 0, f, TRUNCATION_ARITY), PLANE_BITS * plane_words(count)
     nodes, plane_bytes = digits.tree.pair_count, row // 8
+    converted = truncation_conversion(w, k, f, plane_words(count))
     opened_rows = digits.code_rows + 2 * sum(digits.opened_rows) + 2 * TRUNCATION_BITS
     return LayerCost(
         truncations=count,
-        truncation_ots=row * (digits.bit_rows + 2 * nodes + TRUNCATION_BITS),
+        truncation_ots=row * (digits.bit_rows + 2 * nodes) + converted.ots,
         truncation_down_ots=row * nodes,
-        truncation_correction_bytes=packed_bytes(row * TRUNCATION_BITS, k) + digits.correction_rows * plane_bytes,
+        truncation_correction_bytes=converted.correction_bytes + digits.correction_rows * plane_bytes,
         truncation_online_bytes=opened_rows * plane_bytes + packed_bytes(count, k),
         truncation_messages=2 * turns(len(digits.opened_rows) + 1),
     )
