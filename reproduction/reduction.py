@@ -10,8 +10,10 @@
 
     python -m reproduction.reduction rivals table --data cifar-packed -o runs/reduction --minutes 9 --jobs 3
 
-Each call goes on where the one before was stopped; `--state` takes up what `table` packed on another machine. `--jobs`
-reductions at a time share the device, each in a process of its own (on a GPU: under MPS).
+Each call goes on where the one before was stopped; `--state` takes up what `table` packed on another machine: the
+teacher and whatever is finished. `--jobs` reductions at a time share the device, each in a process of its own (on a
+GPU: under MPS). All networks are trained on the same 96 % of the training images, on the same views of them, whose
+logits the teacher computes once.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ import argparse
 import json
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -29,13 +31,22 @@ import sphynx
 from reproduction.gpu.state import pack_results, pack_state, unpack
 from reproduction.tasks import Task, run_tasks
 from sphynx.data.images import Data
+from sphynx.network.trained import load_trained
 from sphynx.reduce.results import REDUCTION, ReduceResult
 from sphynx.reduce.settings import Method
 from sphynx.report.literature import read_published
+from sphynx.run.settings import AUTO
+from sphynx.run.work import pick_device
 from sphynx.space.design import stem_for
 from sphynx.space.reference import ResNet18Design
 from sphynx.space.tally import Shape
+from sphynx.train.job import Job
+from sphynx.train.loop import HELD_OUT_SEED, open_views
+from sphynx.train.processes import Processes
+from sphynx.train.recipe import load_recipe
 from sphynx.train.results import RESULT, TrainResult
+from sphynx.train.runs import as_teacher
+from sphynx.train.views import VIEWS
 
 TEACHER, TABLE = "teacher", "table"
 LEAST_TEACHER = 0.775
@@ -45,6 +56,8 @@ TEACHER_SETTINGS = {
     "norm_batches": 0, "decay_on": "all", "grad_clip": 5.0,
 }  # fmt: skip
 EPOCHS, OWN_EPOCHS = 120, 480
+VIEW_EPOCHS = 60  # 10 MB each
+COMPILED: frozenset[Method] = frozenset({"auto", "stream", "delphi", "safenet", "autorep"})  # others gain too little
 HELD_OUT = 0.04
 SEARCH_EPOCHS: Mapping[Method, int] = {
     "channels": 24, "delphi": 34, "safenet": 40, "deepreduce": 20, "cryptonas": 20,
@@ -92,10 +105,13 @@ class Plan:
 
     def tasks(self, points: Sequence[Point]) -> dict[str, Task]:
         reductions = {
-            point.name: Task(partial(self._reduce, point), self.out / point.name / REDUCTION, needs=(TEACHER,))
+            point.name: Task(partial(self._reduce, point), self.out / point.name / REDUCTION, needs=(VIEWS,))
             for point in points
         }
-        return {TEACHER: Task(self._train_teacher, self.out / TEACHER / RESULT), **reductions}
+        found = {TEACHER: Task(self._train_teacher, self.out / TEACHER / RESULT), **reductions}
+        if not all(task.makes.is_file() for task in reductions.values()):
+            found[VIEWS] = Task(self._make_views, self.out / VIEWS, needs=(TEACHER,))
+        return found
 
     def teacher_accuracy(self) -> float:
         file = self.out / TEACHER / RESULT
@@ -130,6 +146,8 @@ class Plan:
             "held_out": HELD_OUT,
             "search_epochs": SEARCH_EPOCHS.get(point.method, DEFAULT_SEARCH_EPOCHS),
             "training.epochs": point.epochs,
+            "training.view_epochs": VIEW_EPOCHS,
+            "training.acceleration": "compile" if point.method in COMPILED else "graph",
             **self.settings,
         }
         sphynx.reduce_network(
@@ -138,11 +156,25 @@ class Plan:
             relu_budget=self.small.get(point.relu_budget, point.relu_budget),
             out=self.out / point.name,
             method=point.method,
-            recipe=self.small.get("recipe", "distil"),
+            recipe=self._recipe,
             settings=settings,
             seed=point.seed,
+            views=self.out / VIEWS,
             resume=True,
         )
+
+    def _make_views(self) -> None:
+        """Make them for all reductions together, whose processes then read one file."""
+        trained = load_trained(self.out / TEACHER)
+        data = replace(self.data, mean=trained.mean, std=trained.std)
+        recipe = load_recipe(self._recipe, {"view_epochs": VIEW_EPOCHS, "held_out": HELD_OUT})
+        teacher, processes = as_teacher(trained, data), Processes(pick_device(AUTO))
+        job = Job(teacher.design, data, recipe, self.out, teacher=teacher, views=self.out / VIEWS, processes=processes)
+        open_views(job, data.train.split(HELD_OUT, HELD_OUT_SEED)[0])
+
+    @property
+    def _recipe(self) -> str:
+        return str(self.small.get("recipe", "distil"))
 
     def print_table(self, kept: Path) -> None:
         """Pack what a further machine needs, too: the teacher, and all that is small."""
@@ -163,7 +195,7 @@ class Plan:
         for row in read_published():
             if row.data == "cifar100" and row.relus and row.relus <= MOST_PUBLISHED_RELUS:
                 print(f"| published | {row.method} | {row.relus:,} | | | | {row.accuracy:.2f}% | | |")
-        pack_results(self.out, kept)
+        pack_results(self.out, kept, {TEACHER, "logs", *self.results()})
         for line in pack_state(self.out, kept, [(TEACHER, "model")], STATE_LIMIT):
             print(line)
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import io
 import tarfile
 import zlib
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +24,15 @@ SMALL = {".json", ".jsonl", ".svg", ".log", ".txt"}
 KERNEL = 4  # dimensions of a kernel; reductions that are stacked have five
 
 
-def pack_results(runs: Path, out: Path) -> None:
+def pack_results(runs: Path, out: Path, folders: Collection[str] | None = None) -> None:
+    """`folders`: those to pack; what is unfinished goes on elsewhere only with its checkpoint."""
     out.mkdir(parents=True, exist_ok=True)
     new = out / "results.new"
     with tarfile.open(new, "w:gz", compresslevel=6) as tar:
         for path in sorted(runs.rglob("*")):
-            if path.is_file() and path.suffix in SMALL:
-                tar.add(path, path.relative_to(runs))
+            name = path.relative_to(runs)
+            if path.is_file() and path.suffix in SMALL and (folders is None or name.parts[0] in folders):
+                tar.add(path, name)
     new.replace(out / "results.tgz")
 
 

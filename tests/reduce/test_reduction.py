@@ -98,6 +98,19 @@ def test_labels_change_nothing(tmp_path: Path) -> None:
     assert all(torch.equal(own, weights[name]) for name, own in one.module.state_dict().items())
 
 
+def test_reductions_share_the_originals_logits(tmp_path: Path) -> None:
+    """Two methods learn from one file of views, on the images that are not held out."""
+    recipe, file = dataclasses.replace(RECIPE, view_epochs=2), tmp_path / "views.safetensors"
+    made: list[bytes] = []
+    for method in ("channels", "snl"):
+        settings = dataclasses.replace(BRIEF, method=method, rounds=1, search_epochs=3)
+        result = reduce_trained(original(), noisy_data(), 100, settings, recipe, tmp_path / method, views=file)
+        assert result.best.held_out_agreement is not None
+        assert not (tmp_path / method / "views.safetensors").exists()
+        made.append(file.read_bytes())
+    assert made[0] == made[1]
+
+
 @pytest.mark.parametrize("budget", [0, ALL_RELUS, 10 * ALL_RELUS])
 def test_a_budget_that_is_none_is_refused(tmp_path: Path, budget: int) -> None:
     with pytest.raises(InputError, match=f"below the network's {ALL_RELUS} ReLUs"):

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from reproduction.gpu.state import pack_results, unpack
 from reproduction.reduction import STAGES, TEACHER, Plan, Point, main
 
 import sphynx
@@ -36,6 +37,16 @@ def test_no_two_points_share_a_folder() -> None:
     assert len(set(names)) == len(names)
 
 
+def test_what_is_unfinished_is_not_packed(tmp_path: Path) -> None:
+    """Its small files alone would be taken for a run that can go on."""
+    for folder in ("finished", "unfinished"):
+        (tmp_path / folder / "chosen").mkdir(parents=True)
+        (tmp_path / folder / "chosen" / "choice.json").write_text("{}")
+    pack_results(tmp_path, tmp_path / "kept", {"finished"})
+    unpack(tmp_path / "kept", tmp_path / "there")
+    assert [file.name for file in (tmp_path / "there").iterdir()] == ["finished"]
+
+
 @pytest.mark.slow
 def test_a_stage_goes_on_elsewhere(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     here, there, small = tmp_path / "here", tmp_path / "there", ["--small", SMALL, "--settings", BRIEF]
@@ -45,6 +56,7 @@ def test_a_stage_goes_on_elsewhere(tmp_path: Path, capsys: pytest.CaptureFixture
     assert {file.name for file in state.iterdir()} == {"results.tgz", "state.00"}
     assert main(["later", "--data", "digits", *small, "-o", str(there), "--state", str(state), "--minutes", "0"]) == 3
     assert (there / TEACHER / "model.safetensors").read_bytes() == (here / TEACHER / "model.safetensors").read_bytes()
+    assert not list(there.glob("later*")) and not (there / "views.safetensors").exists()
     capsys.readouterr()
     assert main([*words, "-o", str(there)]) == 0  # nothing is left to do
     assert "| deepreduce-50k-seed0 | deepreduce | 672 |" in capsys.readouterr().out

@@ -77,6 +77,7 @@ def reduce_network(
             device=work.device,
             resume=work.resume,
             voice=work.voice,
+            views=None if settings.views is None else Path(settings.views),
         )
 
 

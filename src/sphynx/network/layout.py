@@ -1,4 +1,7 @@
-"""The order in memory of a network's kernels: channels last, which tensor cores want, or first."""
+"""The order in memory of a network's kernels: channels last, which tensor cores want, or first.
+
+Masks [channels, rows, columns] of reduced networks follow: read across the order of the maps they are slow.
+"""
 
 import torch
 from torch import nn
@@ -9,3 +12,6 @@ def lay_out(network: nn.Module, memory_format: torch.memory_format) -> None:
     for parameter in network.parameters():
         if parameter.ndim == 4:
             parameter.data = parameter.data.contiguous(memory_format=memory_format)
+    for mask in (*network.parameters(), *network.buffers()):
+        if mask.ndim == 3:
+            mask.data = mask.data[None].contiguous(memory_format=memory_format)[0]

@@ -79,7 +79,8 @@ def learn(
 ) -> None:
     """Train the network in place. `masks` learn by Adam; `extra_loss` is of a batch's images, after the forward pass.
 
-    `stage` names the folder below the task's in which the work is kept.
+    `stage` names the folder below the task's in which the work is kept. Where the original's logits are kept as views,
+    no step runs it, unless an extra loss reads its maps.
     """
     pressure = pressure or NoPressure()
     if epochs == 0:
@@ -127,8 +128,11 @@ def learn(
                 by_sgd.param_groups[0]["lr"] = _falling(task.settings.search_rate, done / steps)
                 x = x.contiguous(memory_format=layout)
                 with torch.autocast(task.device.type, torch.bfloat16, enabled=half):
-                    with torch.no_grad():
-                        taught = teacher(x)
+                    if task.views is None or extra_loss is not None:
+                        with torch.no_grad():
+                            taught = teacher(x)
+                    else:
+                        taught = task.views.of(epoch, (batches.position or len(batches)) - 1)
                     logits = network(x)
                 loss = recipe.distillation_weight * distillation_loss(logits.float(), taught.float(), recipe)
                 if extra_loss is not None:

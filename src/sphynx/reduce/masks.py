@@ -52,12 +52,12 @@ class MaskPressure:
     def __init__(self, masks: list[nn.Parameter], pixels: list[int], relu_budget: int) -> None:
         self.masks, self.pixels, self.relu_budget = masks, pixels, relu_budget
         self.all = sum(mask.numel() * each for mask, each in zip(masks, pixels, strict=True))
-        self.weight, self.kept = FIRST_WEIGHT, self.all
+        self.weight, self.kept = torch.tensor(FIRST_WEIGHT), torch.tensor(self.all)  # nothing is read in a step
         self.averages = [mask.detach().clone() for mask in masks]
 
     def loss(self) -> Tensor:
         kept = [each * mask.sum() for mask, each in zip(self.masks, self.pixels, strict=True)]
-        return self.weight * torch.stack(kept).sum()
+        return self.weight.to(self.masks[0].device) * torch.stack(kept).sum()
 
     def after_step(self, share: float) -> None:
         with torch.no_grad():
@@ -65,18 +65,19 @@ class MaskPressure:
                 mask.clamp_(0, 1)
                 self.averages[number] = torch.lerp(mask, self.averages[number].to(mask.device), MEMORY)
             kept = [each * (mask > THRESHOLD).sum() for mask, each in zip(self.masks, self.pixels, strict=True)]
-            self.kept = int(torch.stack(kept).sum())
-        target = self.all + (self.relu_budget - self.all) * min(1.0, share / REACHED_BY)
-        self.weight *= GROWTH if self.kept > target else 1 / GROWTH
+            self.kept = torch.stack(kept).sum()
+            target = self.all + (self.relu_budget - self.all) * min(1.0, share / REACHED_BY)
+            self.weight = self.weight.to(self.kept.device) * torch.where(self.kept > target, GROWTH, 1 / GROWTH)
 
     def row(self) -> Mapping[str, Value]:
-        return {"ReLUs": self.kept, "penalty": self.weight}
+        return {"ReLUs": int(self.kept), "penalty": float(self.weight)}
 
     def state_dict(self) -> dict[str, Any]:
         return {"weight": self.weight, "kept": self.kept, "averages": self.averages}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        self.weight, self.kept, self.averages = state["weight"], state["kept"], list(state["averages"])
+        self.weight, self.kept = state["weight"], state["kept"]
+        self.averages = list(state["averages"])
 
 
 def choose_by_masks(task: Task, *, per_value: bool, squares: bool) -> Choice:

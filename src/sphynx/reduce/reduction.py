@@ -41,11 +41,12 @@ from sphynx.space.files import AnyDesign
 from sphynx.space.reduced import NonlinearCounts, ReducedDesign
 from sphynx.train.evaluate import evaluate
 from sphynx.train.job import Job
+from sphynx.train.loop import open_views
 from sphynx.train.processes import Processes
 from sphynx.train.recipe import Recipe
 from sphynx.train.results import TrainResult
 from sphynx.train.runs import as_teacher, train_unless_finished
-from sphynx.train.views import weights_digest
+from sphynx.train.views import VIEWS, Views, weights_digest
 
 METHODS: Mapping[Method, Callable[[Task], Choice]] = {
     "stream": choose_stream,
@@ -74,6 +75,7 @@ def reduce_trained(
     device: torch.device = CPU,
     resume: bool = False,
     voice: Voice = QUIET,
+    views: Path | None = None,
 ) -> ReduceResult:
     """The recipe distils; its images are normalised as the original's were. Several methods may have budgets of their
     own."""
@@ -95,14 +97,17 @@ def reduce_trained(
         )
     data = dataclasses.replace(data, mean=trained.mean, std=trained.std)
     several = len(names) > 1
-    if several:
-        recipe = dataclasses.replace(recipe, held_out=settings.held_out)  # networks are compared on what none has seen
+    if several or recipe.view_epochs:  # networks are compared on what none has seen; views are of the same images
+        recipe = dataclasses.replace(recipe, held_out=settings.held_out)
     task = Task(as_teacher(trained, data), data, largest, settings, recipe, out, seed, device, resume, voice)
+    if recipe.view_epochs:
+        views = views or out / VIEWS
+        task = dataclasses.replace(task, views=_open_views(task, views))
     tried = []
     for name in names:
         own = dataclasses.replace(task.within(name), settings=settings.by(name), relu_budget=budgets[name])
         voice.say(f"method {name}", stage="reduce")
-        tried.append(_reduce(own, name, out / name / "run" if several else out))
+        tried.append(_reduce(own, name, out / name / "run" if several else out, views))
     accuracy = evaluate(task.original, data.test, data.mean, data.std).accuracy
     result = ReduceResult(largest, relus, accuracy, tuple(tried))
     if several:
@@ -111,7 +116,13 @@ def reduce_trained(
     return result
 
 
-def _reduce(task: Task, method: Method, out: Path) -> Reduced:
+def _open_views(task: Task, file: Path) -> Views:
+    job = Job(task.original.design, task.data, task.recipe, task.out, teacher=task.original, views=file)
+    job = dataclasses.replace(job, voice=task.voice, processes=Processes(task.device))
+    return open_views(job, task.fitted_and_held_out[0])
+
+
+def _reduce(task: Task, method: Method, out: Path, views: Path | None) -> Reduced:
     choice = _choose_once(task, METHODS[method])
     recipe = task.recipe
     if counts_of(choice.design).squares and not recipe.grad_clip:
@@ -124,6 +135,7 @@ def _reduce(task: Task, method: Method, out: Path) -> Reduced:
         task.seed,
         teacher=task.original,
         start=choice.start,
+        views=views,
         resume=task.resume,
         voice=task.voice,
         processes=Processes(task.device),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Literal
 
 from sphynx.config import Fault, parse_numbers, setting
@@ -89,6 +90,11 @@ class ReductionSettings(WorkSettings):
         parse=parse_numbers,
     )
     recipe: str | Recipe = setting(AUTO, "A recipe's name, or a TOML file; auto chooses by the data.")
+    views: str | Path | None = setting(
+        None,
+        "The original's logits of augmented images, for recipes with view_epochs; made where there is no such file, so "
+        "that several reductions of one network share them. [default: views.safetensors in the run folder]",
+    )
     settings: Mapping[str, Any] = setting(
         {},
         "Another value: training.epochs=20 of the recipe, or one of the reduction, such as rounds=4. May be repeated.",

@@ -24,6 +24,7 @@ from sphynx.space.tally import Shape
 from sphynx.train.augmenting import augmentation_of
 from sphynx.train.loop import HELD_OUT_SEED
 from sphynx.train.recipe import Recipe
+from sphynx.train.views import VIEW_SEED, Views
 
 CPU = torch.device("cpu")
 
@@ -42,6 +43,7 @@ class Task:
     device: torch.device = CPU
     resume: bool = False
     voice: Voice = QUIET
+    views: Views | None = None  # the original's logits, where the recipe keeps them
 
     @cached_property
     def layers(self) -> Mapping[str, Shape]:
@@ -66,14 +68,16 @@ class Task:
     def batches(self, *, augmented: bool = True) -> Batches:
         recipe, data = self.recipe, self.data
         augmentation = augmentation_of(recipe, mirrored=data.mirrored)
+        viewed = augmented and self.views is not None
         return Batches(
             self.fitted_and_held_out[0],
             recipe.batch_size,
             device=self.device,
             mean=data.mean,
             std=data.std,
-            seed=self.seed,
+            seed=VIEW_SEED if viewed else self.seed,
             augmentation=augmentation if augmented else Augmentation(),
+            period=recipe.view_epochs if viewed else 0,
         )
 
     def described(self, kinds: Mapping[str, str], name: str) -> ReducedDesign:
