@@ -11,7 +11,7 @@
 #include <string>
 #include <utility>
 
-#include "crypto/block.h"
+#include "views.h"
 
 namespace sphynx::bindings {
 
@@ -30,12 +30,12 @@ inline void require(bool condition, const std::string& what) {
 }
 
 template <class T>
-T* sized(const Array<T>& array, std::size_t expected, const char* name) {
+std::span<T> sized(const Array<T>& array, std::size_t expected, const char* name) {
     require(array.size() == expected, std::string(name) + " must have " + std::to_string(expected) +
                                           " elements, it has " + std::to_string(array.size()));
     require(reinterpret_cast<std::uintptr_t>(array.data()) % sizeof(T) == 0,
             std::string(name) + " is not aligned to its element size");
-    return array.data();
+    return {array.data(), array.size()};
 }
 
 // How many blocks an array of shape (..., 2) holds.
@@ -46,18 +46,19 @@ std::size_t block_count(const Array<T>& array, const char* name) {
     return array.size() / 2;
 }
 
-inline const Block* blocks(const Words& array, std::size_t expected, const char* name) {
+template <class T>
+auto blocks(const Array<T>& array, std::size_t expected, const char* name) {
+    using Element = std::conditional_t<std::is_const_v<T>, const Block, Block>;
     require(block_count(array, name) == expected, std::string(name) + " must hold " +
                                                       std::to_string(expected) + " blocks, it holds " +
                                                       std::to_string(array.size() / 2));
-    return reinterpret_cast<const Block*>(sized(array, 2 * expected, name));
+    return std::span(reinterpret_cast<Element*>(sized(array, 2 * expected, name).data()), expected);
 }
 
-inline Block* blocks(const WordsOut& array, std::size_t expected, const char* name) {
-    require(block_count(array, name) == expected, std::string(name) + " must hold " +
-                                                      std::to_string(expected) + " blocks, it holds " +
-                                                      std::to_string(array.size() / 2));
-    return reinterpret_cast<Block*>(sized(array, 2 * expected, name));
+// All that an array of shape (..., 2) holds.
+template <class T>
+auto blocks(const Array<T>& array, const char* name) {
+    return blocks(array, block_count(array, name), name);
 }
 
 // a * b, refused when it would wrap: sizes from a caller are never trusted.
@@ -73,6 +74,10 @@ inline std::pair<nb::bytes, std::uint8_t*> new_bytes(std::size_t size) {
     nb::bytes bytes = nb::steal<nb::bytes>(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(size)));
     if (!bytes.is_valid()) nb::raise_python_error();
     return {bytes, reinterpret_cast<std::uint8_t*>(PyBytes_AS_STRING(bytes.ptr()))};
+}
+
+inline ByteView view_of(const nb::bytes& bytes) {
+    return {reinterpret_cast<const std::uint8_t*>(bytes.c_str()), bytes.size()};
 }
 
 inline nb::bytes bytes_of(const Block& block) {

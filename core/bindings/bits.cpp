@@ -14,32 +14,32 @@ void require_width(unsigned width) {
 
 void slice(Words values, unsigned width, WordsOut planes) {
     require_width(width);
-    const std::uint64_t* from = sized(values, values.size(), "values");
-    std::uint64_t* to = sized(planes, product(width, plane_words(values.size())), "planes");
+    const std::uint64_t* from = sized(values, values.size(), "values").data();
+    std::uint64_t* to = sized(planes, product(width, plane_words(values.size())), "planes").data();
     nb::gil_scoped_release unlocked;
     slice_bits(from, values.size(), width, to);
 }
 
 void unslice(Words planes, unsigned width, WordsOut values) {
     require_width(width);
-    const std::uint64_t* from = sized(planes, product(width, plane_words(values.size())), "planes");
-    std::uint64_t* to = sized(values, values.size(), "values");
+    const std::uint64_t* from = sized(planes, product(width, plane_words(values.size())), "planes").data();
+    std::uint64_t* to = sized(values, values.size(), "values").data();
     nb::gil_scoped_release unlocked;
     unslice_bits(from, values.size(), width, to);
 }
 
 void pack(Words values, unsigned width, BytesOut bytes) {
     require_width(width);
-    const std::uint64_t* from = sized(values, values.size(), "values");
-    std::uint8_t* to = sized(bytes, packed_bytes(values.size(), width), "bytes");
+    const std::uint64_t* from = sized(values, values.size(), "values").data();
+    std::uint8_t* to = sized(bytes, packed_bytes(values.size(), width), "bytes").data();
     nb::gil_scoped_release unlocked;
     pack_ring(from, values.size(), width, to);
 }
 
 void unpack(Bytes bytes, unsigned width, WordsOut values) {
     require_width(width);
-    const std::uint8_t* from = sized(bytes, packed_bytes(values.size(), width), "bytes");
-    std::uint64_t* to = sized(values, values.size(), "values");
+    const std::uint8_t* from = sized(bytes, packed_bytes(values.size(), width), "bytes").data();
+    std::uint64_t* to = sized(values, values.size(), "values").data();
     nb::gil_scoped_release unlocked;
     unpack_ring(from, values.size(), width, to);
 }

@@ -26,8 +26,8 @@ nb::dict cpu_features() {
 
 void encrypt(nb::bytes key, Words in, WordsOut out) {
     const std::size_t count = block_count(in, "blocks");
-    const Block* from = blocks(in, count, "blocks");
-    Block* to = blocks(out, count, "out");
+    const Block* from = blocks(in, count, "blocks").data();
+    Block* to = blocks(out, count, "out").data();
     const AesKey aes(block_from(key, "key"));
     nb::gil_scoped_release unlocked;
     aes_encrypt(aes, from, to, count);
@@ -35,7 +35,7 @@ void encrypt(nb::bytes key, Words in, WordsOut out) {
 
 void counter_stream(nb::bytes key, nb::bytes counter, WordsOut out) {
     const std::size_t count = block_count(out, "out");
-    Block* to = blocks(out, count, "out");
+    Block* to = blocks(out, count, "out").data();
     const AesKey aes(block_from(key, "key"));
     const Block first = block_from(counter, "counter");
     nb::gil_scoped_release unlocked;
@@ -44,7 +44,7 @@ void counter_stream(nb::bytes key, nb::bytes counter, WordsOut out) {
 
 void expand(nb::bytes seed, std::uint64_t stream, std::uint64_t first_block, WordsOut out, unsigned threads) {
     const std::size_t count = block_count(out, "out");
-    Block* to = blocks(out, count, "out");
+    Block* to = blocks(out, count, "out").data();
     const AesKey key(block_from(seed, "seed"));
     nb::gil_scoped_release unlocked;
     expand_seed(key, stream, first_block, to, count, threads);
@@ -78,7 +78,7 @@ void bind_crypto(nb::module_& module) {
         .def(
             "fill_words",
             [](Prg& prg, WordsOut out) {
-                std::uint64_t* to = sized(out, out.size(), "out");
+                std::uint64_t* to = sized(out, out.size(), "out").data();
                 nb::gil_scoped_release unlocked;
                 prg.fill(to, out.size() * sizeof *to);
             },

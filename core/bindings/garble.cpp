@@ -32,7 +32,7 @@ GarbleBatch batch_of(const nb::bytes& late_tweak, std::uint64_t first_instance, 
 using MaybeWordsOut = std::optional<WordsOut>;
 
 GarbledOutputs outputs_of(const Plan& plan, std::size_t instances, WordsOut& colours, MaybeWordsOut& halves) {
-    std::uint64_t* bits = sized(colours, product(plan.output_count(), plane_words(instances)), "colours");
+    const WordSpan bits = sized(colours, product(plan.output_count(), plane_words(instances)), "colours");
     if (!halves) return {bits};
     return {bits, sized(*halves, product(plan.output_count(), instances), "halves")};
 }
@@ -42,9 +42,9 @@ void garble_batch(const PlannedCircuit& self, nb::bytes late_tweak, Words delta,
                   MaybeWordsOut halves, unsigned threads) {
     const Plan& plan = self.plan;
     const GarbleBatch batch = batch_of(late_tweak, first_instance, instances, threads);
-    const Block offset = *blocks(delta, 1, "delta");
-    const Block* zeros = blocks(input_zeros, product(plan.input_count(), instances), "input_zeros");
-    Block* to = blocks(tables, product(2 * plan.and_count(), instances), "tables");
+    const Block offset = blocks(delta, 1, "delta")[0];
+    const BlockView zeros = blocks(input_zeros, product(plan.input_count(), instances), "input_zeros");
+    const BlockSpan to = blocks(tables, product(2 * plan.and_count(), instances), "tables");
     const GarbledOutputs outputs = outputs_of(plan, instances, colours, halves);
     nb::gil_scoped_release unlocked;
     garble(plan, batch, offset, zeros, to, outputs);
@@ -55,8 +55,8 @@ void evaluate_batch(const PlannedCircuit& self, nb::bytes late_tweak, std::uint6
                     MaybeWordsOut halves, unsigned threads) {
     const Plan& plan = self.plan;
     const GarbleBatch batch = batch_of(late_tweak, first_instance, instances, threads);
-    const Block* labels = blocks(input_labels, product(plan.input_count(), instances), "input_labels");
-    const Block* from = blocks(tables, product(2 * plan.and_count(), instances), "tables");
+    const BlockView labels = blocks(input_labels, product(plan.input_count(), instances), "input_labels");
+    const BlockView from = blocks(tables, product(2 * plan.and_count(), instances), "tables");
     const GarbledOutputs outputs = outputs_of(plan, instances, colours, halves);
     nb::gil_scoped_release unlocked;
     evaluate(plan, batch, labels, from, outputs);
@@ -66,22 +66,22 @@ void evaluate_clear(const PlannedCircuit& self, Words inputs, WordsOut outputs) 
     const std::size_t rows = self.circuit.input_count();
     require(rows > 0 && inputs.size() % rows == 0, "inputs must have one row per input bit");
     const std::size_t words = inputs.size() / rows;
-    const std::uint64_t* from = sized(inputs, inputs.size(), "inputs");
-    std::uint64_t* to = sized(outputs, product(self.circuit.outputs.size(), words), "outputs");
+    const std::uint64_t* from = sized(inputs, inputs.size(), "inputs").data();
+    std::uint64_t* to = sized(outputs, product(self.circuit.outputs.size(), words), "outputs").data();
     nb::gil_scoped_release unlocked;
     evaluate_in_clear(self.circuit, from, words, to);
 }
 
 void encode(Words delta, Words zeros, Words planes, std::size_t instances, WordsOut labels,
             unsigned threads) {
-    require(instances > 0 && block_count(zeros, "zeros") % instances == 0, "zeros must have whole rows");
-    const std::size_t rows = block_count(zeros, "zeros") / instances;
-    const Block offset = *blocks(delta, 1, "delta");
-    const Block* from = blocks(zeros, product(rows, instances), "zeros");
-    const std::uint64_t* bits = sized(planes, product(rows, plane_words(instances)), "planes");
-    Block* to = blocks(labels, product(rows, instances), "labels");
+    const BlockView from = blocks(zeros, "zeros");
+    require(instances > 0 && from.size() % instances == 0, "zeros must have whole rows");
+    const Block offset = blocks(delta, 1, "delta")[0];
+    const std::size_t rows = from.size() / instances;
+    const WordView bits = sized(planes, product(rows, plane_words(instances)), "planes");
+    const BlockSpan to = blocks(labels, from.size(), "labels");
     nb::gil_scoped_release unlocked;
-    encode_labels(offset, from, bits, rows, instances, to, threads);
+    encode_labels(offset, from, bits, instances, to, threads);
 }
 
 }  // namespace

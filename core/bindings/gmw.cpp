@@ -24,7 +24,8 @@ struct PlannedGadget {
 };
 
 // The arrays are held as long as the party, which has views of them and of the gadget.
-struct HeldParty {
+template <class Party>
+struct Held {
     const PlannedGadget& gadget;
     std::vector<Words> arrays;
     std::unique_ptr<Party> party;
@@ -34,9 +35,10 @@ struct HeldParty {
 // One call at a time. A second thread is refused where those of an OT wait: how long a message and its answer are is
 // the party's state, so that Python must be asked for memory between taking the party and using it, and what a thread
 // that waited has brought would be the wrong message by then.
+template <class Party>
 class Alone {
   public:
-    explicit Alone(HeldParty& held) : held_(held) {
+    explicit Alone(Held<Party>& held) : held_(held) {
         require(!held.is_at_work.test_and_set(std::memory_order_acquire), "another thread uses this party");
     }
     ~Alone() { held_.is_at_work.clear(std::memory_order_release); }
@@ -45,117 +47,128 @@ class Alone {
     Party* operator->() const { return held_.party.get(); }
 
   private:
-    HeldParty& held_;
+    Held<Party>& held_;
 };
 
-class Views {
+// What is given for a party, checked against the shape and kept.
+class Given {
   public:
-    Views(HeldParty& held) : held_(held), shape_(held.gadget.shape) {}
-    const std::uint64_t* planes(const Words& array, std::size_t rows, const char* name) {
-        return taken(array, product(rows, plane_words(shape_.count)), name);
+    explicit Given(const GadgetShape& shape) : shape_(shape) {}
+    WordView planes(const Words& array, std::size_t rows, const char* name) {
+        return kept(array, product(rows, plane_words(shape_.count)), name);
     }
-    const std::uint64_t* values(const Words& array, std::size_t rows, const char* name) {
-        return taken(array, product(rows, shape_.count), name);
+    WordView values(const Words& array, std::size_t rows, const char* name) {
+        return kept(array, product(rows, shape_.count), name);
     }
+    std::vector<Words> arrays() { return std::move(arrays_); }
 
   private:
-    const std::uint64_t* taken(const Words& array, std::size_t size, const char* name) {
-        held_.arrays.push_back(array);
+    WordView kept(const Words& array, std::size_t size, const char* name) {
+        arrays_.push_back(array);
         return sized(array, size, name);
     }
-    HeldParty& held_;
     const GadgetShape& shape_;
+    std::vector<Words> arrays_;
 };
 
-struct SharedMaterial {
-    const Words &leaf_products, &pair_masks, &three_masks, &bits, &arithmetic;
-};
-
-std::unique_ptr<HeldParty> held_party(const PlannedGadget& gadget, const Words& x,
-                                      const SharedMaterial& shared, bool is_server, auto own) {
-    std::unique_ptr<HeldParty> held(new HeldParty{gadget, {}, nullptr, {}});
-    const GadgetShape& shape = gadget.shape;
+PartyMaterial material_of(const PlannedGadget& gadget, Given& given, const Words& leaf_products,
+                          const Words& pair_masks, const Words& three_masks, const Words& bits,
+                          const Words& arithmetic) {
     const Digits& digits = gadget.digits;
-    Views views(*held);
-    PartyMaterial material{};
-    material.leaf_products = views.planes(shared.leaf_products, digits.product_rows(), "leaf_products");
     const CarryTree& tree = digits.tree();
-    material.node_masks = {
-        views.planes(shared.pair_masks, NodeMasks::pair_rows * tree.pair_count(), "pair_masks"),
-        views.planes(shared.three_masks, NodeMasks::three_rows * tree.three_count(), "three_masks")};
-    material.bits = views.planes(shared.bits, shape.result_rows(), "bits");
-    material.arithmetic = views.values(shared.arithmetic, shape.arithmetic_rows(), "arithmetic");
-    own(views, material);
-    const std::uint64_t* from = sized(x, shape.count, "x");
+    return {given.planes(leaf_products, digits.product_rows(), "leaf_products"),
+            {given.planes(pair_masks, NodeMasks::pair_rows * tree.pair_count(), "pair_masks"),
+             given.planes(three_masks, NodeMasks::three_rows * tree.three_count(), "three_masks")},
+            given.planes(bits, gadget.shape.result_rows(), "bits"),
+            given.values(arithmetic, gadget.shape.arithmetic_rows(), "arithmetic")};
+}
+
+template <class Party>
+std::unique_ptr<Held<Party>> hold(const PlannedGadget& gadget, Given& given, const auto& material,
+                                  const Words& x) {
+    const WordView shares = sized(x, gadget.shape.count, "x");
+    std::unique_ptr<Party> party;
     {
         nb::gil_scoped_release unlocked;
-        held->party = std::make_unique<Party>(shape, digits, is_server, material, from);
+        party = std::make_unique<Party>(gadget.shape, gadget.digits, material, shares);
     }
-    return held;
+    return std::unique_ptr<Held<Party>>(new Held<Party>{gadget, given.arrays(), std::move(party), {}});
 }
 
-std::unique_ptr<HeldParty> server(const PlannedGadget& gadget, Words x, Words leaf_products, Words pair_masks,
-                                  Words three_masks, Words bits, Words arithmetic, Words leaf_masks,
-                                  std::optional<Words> alpha) {
+std::unique_ptr<Held<ServerParty>> server(const PlannedGadget& gadget, Words x, Words leaf_products,
+                                          Words pair_masks, Words three_masks, Words bits, Words arithmetic,
+                                          Words leaf_masks, std::optional<Words> alpha) {
     const bool is_relu = gadget.shape.gadget == Gadget::relu;
     require(alpha.has_value() == is_relu, "a ReLU has alpha, a truncation has not");
-    return held_party(gadget, x, {leaf_products, pair_masks, three_masks, bits, arithmetic}, true,
-                      [&](Views& views, PartyMaterial& material) {
-                          material.leaf_masks =
-                              views.planes(leaf_masks, gadget.digits.code_rows(), "leaf_masks");
-                          if (is_relu) material.alpha = views.values(*alpha, 1, "alpha");
-                      });
+    Given given(gadget.shape);
+    ServerMaterial material{
+        material_of(gadget, given, leaf_products, pair_masks, three_masks, bits, arithmetic),
+        given.planes(leaf_masks, gadget.digits.code_rows(), "leaf_masks"),
+        {}};
+    if (is_relu) material.alpha = given.values(*alpha, 1, "alpha");
+    return hold<ServerParty>(gadget, given, material, x);
 }
 
-std::unique_ptr<HeldParty> client(const PlannedGadget& gadget, Words x, Words leaf_products, Words pair_masks,
-                                  Words three_masks, Words bits, Words arithmetic, Words new_mask) {
-    return held_party(gadget, x, {leaf_products, pair_masks, three_masks, bits, arithmetic}, false,
-                      [&](Views& views, PartyMaterial& material) {
-                          material.new_mask = views.values(new_mask, 1, "new_mask");
-                      });
+std::unique_ptr<Held<ClientParty>> client(const PlannedGadget& gadget, Words x, Words leaf_products,
+                                          Words pair_masks, Words three_masks, Words bits, Words arithmetic,
+                                          Words new_mask) {
+    Given given(gadget.shape);
+    const ClientMaterial material{
+        material_of(gadget, given, leaf_products, pair_masks, three_masks, bits, arithmetic),
+        given.values(new_mask, 1, "new_mask")};
+    return hold<ClientParty>(gadget, given, material, x);
 }
 
-const std::uint8_t* checked(const Alone& party, const Bytes& received) {
-    const std::uint8_t* from = sized(received, party->received_bytes(), "received");
-    require(reinterpret_cast<std::uintptr_t>(from) % sizeof(std::uint64_t) == 0,
+template <class Party>
+ByteView checked(const Alone<Party>& party, const Bytes& received) {
+    const ByteView from = sized(received, party->received_bytes(), "received");
+    require(reinterpret_cast<std::uintptr_t>(from.data()) % sizeof(std::uint64_t) == 0,
             "received is not aligned to words");
     return from;
 }
 
-nb::bytes first(HeldParty& self) {
+nb::bytes first(Held<ServerParty>& self) {
     const Alone party(self);
-    auto [message, to] = new_bytes(party->first_bytes());
+    const auto [message, to] = new_bytes(party->first_bytes());
     {
         nb::gil_scoped_release unlocked;
-        party->first(to);
+        party->first({to, message.size()});
     }
     return message;
 }
 
-nb::bytes answer(HeldParty& self, Bytes received) {
+template <class Party>
+nb::bytes answer(Held<Party>& self, Bytes received) {
     const Alone party(self);
-    const std::uint8_t* from = checked(party, received);
-    auto [message, to] = new_bytes(party->answer_bytes());
+    const ByteView from = checked(party, received);
+    const auto [message, to] = new_bytes(party->answer_bytes());
     {
         nb::gil_scoped_release unlocked;
-        party->answer(from, to);
+        party->answer(from, {to, message.size()});
     }
     return message;
 }
 
-void finish(HeldParty& self, Bytes received, WordsOut y) {
+void finish(Held<ServerParty>& self, Bytes received, WordsOut y) {
     const Alone party(self);
-    const std::uint8_t* from = checked(party, received);
-    std::uint64_t* to = sized(y, self.gadget.shape.count, "y");
+    const ByteView from = checked(party, received);
+    const WordSpan to = sized(y, self.gadget.shape.count, "y");
     nb::gil_scoped_release unlocked;
     party->finish(from, to);
 }
 
+template <class Party>
+auto bind_party(nb::module_& module, const char* name) {
+    return nb::class_<Held<Party>>(module, name)
+        .def_prop_ro("received_bytes", [](Held<Party>& self) { return Alone(self)->received_bytes(); })
+        .def("answer", answer<Party>, "received"_a.noconvert());
+}
+
 void bits_of(const Digits& digits, Words values, WordsOut bits) {
-    const std::uint64_t* from = sized(values, values.size(), "values");
-    std::uint64_t* to = sized(bits, product(digits.bit_rows(), plane_words(values.size())), "bits");
+    const WordView from = sized(values, values.size(), "values");
+    const WordSpan to = sized(bits, product(digits.bit_rows(), plane_words(values.size())), "bits");
     nb::gil_scoped_release unlocked;
-    digits.bits(from, values.size(), to);
+    digits.bits(from, to);
 }
 
 }  // namespace
@@ -180,13 +193,13 @@ void bind_gmw(nb::module_& module) {
         .def_prop_ro("bit_rows", &Digits::bit_rows)
         .def_prop_ro("code_rows", &Digits::code_rows)
         .def("bits", bits_of, "values"_a.noconvert(), "bits"_a.noconvert());
-    nb::class_<HeldParty>(module, "GmwParty")
-        .def_prop_ro("received_bytes", [](HeldParty& self) { return Alone(self)->received_bytes(); })
-        .def_prop_ro("is_last", [](HeldParty& self) { return Alone(self)->is_last(); })
-        .def_prop_ro("is_over", [](HeldParty& self) { return Alone(self)->is_over(); })
+    bind_party<ServerParty>(module, "GmwServer")
+        .def_prop_ro("is_last", [](Held<ServerParty>& self) { return Alone(self)->is_last(); })
         .def("first", first)
-        .def("answer", answer, "received"_a.noconvert())
         .def("finish", finish, "received"_a.noconvert(), "y"_a.noconvert());
+    bind_party<ClientParty>(module, "GmwClient").def_prop_ro("is_over", [](Held<ClientParty>& self) {
+        return Alone(self)->is_over();
+    });
     nb::class_<PlannedGadget>(module, "GmwGadget")
         .def(
             "__init__",

@@ -32,18 +32,19 @@ struct Receiver {
 
     void bind(nb::bytes said) {
         const std::lock_guard alone(mutex);
-        ots.bind(said.c_str(), said.size());
+        ots.bind(view_of(said));
     }
 
     void extend(std::size_t count, WordsOut choices, bool random_choices, WordsOut message, WordsOut t,
                 unsigned threads) {
         require(count <= most_ots, "too many OTs");
-        std::uint64_t* bits = sized(choices, plane_words(count), "choices");
-        Block* out = blocks(message, extension_message_blocks(k, count, random_choices, checked), "message");
-        Block* labels = blocks(t, count, "t");
+        const WordSpan bits = sized(choices, plane_words(count), "choices");
+        const BlockSpan out =
+            blocks(message, extension_message_blocks(k, count, random_choices, checked), "message");
+        const BlockSpan labels = blocks(t, count, "t");
         nb::gil_scoped_release unlocked;
         const std::lock_guard alone(mutex);
-        ots.extend(count, bits, random_choices, out, labels, threads);
+        ots.extend(bits, random_choices, out, labels, threads);
     }
 
     nb::bytes early_tweak() {
@@ -61,12 +62,12 @@ struct Sender {
     Sender(unsigned parameter, bool is_checked, Words delta, Words base_keys, Words setup)
         : k((require_parameter(parameter), parameter)),
           checked(is_checked),
-          ots(k, checked, *blocks(delta, 1, "delta"), blocks(base_keys, base_ot_count, "base_keys"),
+          ots(k, checked, blocks(delta, 1, "delta")[0], blocks(base_keys, base_ot_count, "base_keys"),
               blocks(setup, setup_blocks(k, checked), "setup")) {}
 
     void bind(nb::bytes said) {
         const std::lock_guard alone(mutex);
-        ots.bind(said.c_str(), said.size());
+        ots.bind(view_of(said));
     }
 
     bool has_refused() {
@@ -76,12 +77,12 @@ struct Sender {
 
     bool extend(std::size_t count, bool random_choices, Words message, WordsOut q, unsigned threads) {
         require(count <= most_ots, "too many OTs");
-        const Block* in =
+        const BlockView in =
             blocks(message, extension_message_blocks(k, count, random_choices, checked), "message");
-        Block* labels = blocks(q, count, "q");
+        const BlockSpan labels = blocks(q, count, "q");
         nb::gil_scoped_release unlocked;
         const std::lock_guard alone(mutex);
-        return ots.extend(count, random_choices, in, labels, threads);
+        return ots.extend(random_choices, in, labels, threads);
     }
 
     nb::bytes early_tweak() {
@@ -91,12 +92,11 @@ struct Sender {
 
     void hash(nb::bytes tweak, Words q, WordsOut zeros, WordsOut ones, unsigned threads) {
         const Block r = block_from(tweak, "tweak");
-        const std::size_t count = block_count(q, "q");
-        const Block* in = blocks(q, count, "q");
-        Block *pads0 = blocks(zeros, count, "zeros"), *pads1 = blocks(ones, count, "ones");
+        const BlockView in = blocks(q, "q");
+        const BlockSpan pads0 = blocks(zeros, in.size(), "zeros"), pads1 = blocks(ones, in.size(), "ones");
         nb::gil_scoped_release unlocked;
         const std::lock_guard alone(mutex);
-        ots.hash(r, in, count, pads0, pads1, threads);
+        ots.hash(r, in, pads0, pads1, threads);
     }
 
     unsigned k;
@@ -107,10 +107,9 @@ struct Sender {
 
 void received_hash(nb::bytes tweak, WordsOut t, unsigned threads) {
     const Block r = block_from(tweak, "tweak");
-    const std::size_t count = block_count(t, "t");
-    Block* pads = blocks(t, count, "t");
+    const BlockSpan pads = blocks(t, "t");
     nb::gil_scoped_release unlocked;
-    hash_received(r, pads, count, threads);
+    hash_received(r, pads, threads);
 }
 
 std::size_t message_blocks(unsigned k, std::size_t count, bool random_choices, bool checked) {
@@ -126,63 +125,54 @@ std::size_t blocks_of_setup(unsigned k, bool checked) {
 
 void bit_planes(Words pads, unsigned width, WordsOut planes) {
     require_width(width);
-    const std::size_t count = block_count(pads, "pads");
-    const std::size_t words = product(width, plane_words(count));
-    const Pads from(blocks(pads, count, "pads"), count);
-    const std::span to(sized(planes, words, "planes"), words);
+    const Pads from = blocks(pads, "pads");
+    const WordSpan to = sized(planes, product(width, plane_words(from.size())), "planes");
     nb::gil_scoped_release unlocked;
     low_bit_planes(from, width, to);
 }
 
 void pads_expand(Words pads, WordsOut out, unsigned threads) {
-    const std::size_t count = block_count(pads, "pads");
-    const Pads from(blocks(pads, count, "pads"), count);
-    require(out.ndim() == 3 && out.shape(0) == count, "out must have shape (pads, blocks, 2)");
-    const std::size_t length = out.shape(1), made = product(count, length);
-    const std::span to(blocks(out, made, "out"), made);
+    const Pads from = blocks(pads, "pads");
+    require(out.ndim() == 3 && out.shape(0) == from.size(), "out must have shape (pads, blocks, 2)");
+    const std::size_t length = out.shape(1);
+    const BlockSpan to = blocks(out, product(from.size(), length), "out");
     nb::gil_scoped_release unlocked;
     expand_pads(from, length, to, threads);
 }
 
 void chosen_send(Words m0, Words m1, Words x0, Words x1, WordsOut message) {
-    const std::size_t count = block_count(m0, "m0");
-    const Pads pad0(blocks(m0, count, "m0"), count), pad1(blocks(m1, count, "m1"), count);
-    const std::span string0(blocks(x0, count, "x0"), count), string1(blocks(x1, count, "x1"), count);
-    const std::span out(blocks(message, 2 * count, "message"), 2 * count);
+    const Pads pad0 = blocks(m0, "m0"), pad1 = blocks(m1, pad0.size(), "m1");
+    const BlockView string0 = blocks(x0, pad0.size(), "x0"), string1 = blocks(x1, pad0.size(), "x1");
+    const BlockSpan out = blocks(message, 2 * pad0.size(), "message");
     nb::gil_scoped_release unlocked;
     send_chosen(pad0, pad1, string0, string1, out);
 }
 
 void chosen_receive(Words m_r, Words choices, Words message, WordsOut out) {
-    const std::size_t count = block_count(m_r, "m_r");
-    const Pads pads(blocks(m_r, count, "m_r"), count);
-    const std::span bits(sized(choices, plane_words(count), "choices"), plane_words(count));
-    const std::span in(blocks(message, 2 * count, "message"), 2 * count);
-    const std::span strings(blocks(out, count, "out"), count);
+    const Pads pads = blocks(m_r, "m_r");
+    const WordView bits = sized(choices, plane_words(pads.size()), "choices");
+    const BlockView in = blocks(message, 2 * pads.size(), "message");
+    const BlockSpan strings = blocks(out, pads.size(), "out");
     nb::gil_scoped_release unlocked;
     receive_chosen(pads, bits, in, strings);
 }
 
 void products_send(Words m0, Words m1, Words x, unsigned width, BytesOut message, WordsOut shares) {
     require_width(width);
-    const std::size_t count = block_count(m0, "m0");
-    const std::size_t bytes = packed_bytes(count, width);
-    const Pads pad0(blocks(m0, count, "m0"), count), pad1(blocks(m1, count, "m1"), count);
-    const std::span values(sized(x, count, "x"), count);
-    const std::span to(sized(shares, count, "shares"), count);
-    const std::span out(sized(message, bytes, "message"), bytes);
+    const Pads pad0 = blocks(m0, "m0"), pad1 = blocks(m1, pad0.size(), "m1");
+    const WordView values = sized(x, pad0.size(), "x");
+    const WordSpan to = sized(shares, pad0.size(), "shares");
+    const ByteSpan out = sized(message, packed_bytes(pad0.size(), width), "message");
     nb::gil_scoped_release unlocked;
     send_products(pad0, pad1, values, width, out, to);
 }
 
 void products_receive(Words m_r, Words choices, Bytes message, unsigned width, WordsOut shares) {
     require_width(width);
-    const std::size_t count = block_count(m_r, "m_r");
-    const std::size_t bytes = packed_bytes(count, width);
-    const Pads pads(blocks(m_r, count, "m_r"), count);
-    const std::span bits(sized(choices, plane_words(count), "choices"), plane_words(count));
-    const std::span in(sized(message, bytes, "message"), bytes);
-    const std::span to(sized(shares, count, "shares"), count);
+    const Pads pads = blocks(m_r, "m_r");
+    const WordView bits = sized(choices, plane_words(pads.size()), "choices");
+    const ByteView in = sized(message, packed_bytes(pads.size(), width), "message");
+    const WordSpan to = sized(shares, pads.size(), "shares");
     nb::gil_scoped_release unlocked;
     receive_products(pads, bits, in, width, to);
 }

@@ -11,8 +11,8 @@ using namespace sphynx::ring;
 
 template <class T>
 void apply(const Conv& conv, const Array<const T>& in, const Array<T>& out, unsigned threads) {
-    const T* from = sized(in, conv.shape().in_size(), "tensor");
-    T* to = sized(out, conv.shape().out_size(), "out");
+    const T* from = sized(in, conv.shape().in_size(), "tensor").data();
+    T* to = sized(out, conv.shape().out_size(), "out").data();
     require(from + in.size() <= to || to + out.size() <= from, "in and out must not overlap");
     nb::gil_scoped_release unlocked;
     conv.apply(from, threads, to);
@@ -32,7 +32,7 @@ void bind_ring(nb::module_& parent) {
                                       kernel_height, kernel_width, out_height, out_width,
                                       stride,        dilation,     pad_top,    pad_left};
                 shape.check();
-                const std::int32_t* from = sized(weights, shape.weight_size(), "weights");
+                const std::int32_t* from = sized(weights, shape.weight_size(), "weights").data();
                 nb::gil_scoped_release unlocked;
                 new (self) Conv(shape, ring_bits, from);
             },

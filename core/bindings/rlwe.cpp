@@ -25,7 +25,7 @@ std::span<const std::uint8_t> view(const nb::bytes& bytes) {
 
 UsedCoefficients used_from(const Params& params, const Indices& index,
                            const std::vector<std::size_t>& counts) {
-    const std::uint32_t* from = sized(index, index.size(), "used_index");
+    const std::uint32_t* from = sized(index, index.size(), "used_index").data();
     UsedCoefficients used{{from, from + index.size()}, counts};
     used.check(params);
     return used;
@@ -40,7 +40,7 @@ nb::bytes encrypt(const SecretKey& key, const Words& messages, Prg& prg, unsigne
     require(messages.ndim() == 2 && messages.shape(1) == n,
             "messages must have shape (count, " + std::to_string(n) + ")");
     const std::size_t count = messages.shape(0);
-    const std::uint64_t* from = sized(messages, messages.size(), "messages");
+    const std::uint64_t* from = sized(messages, messages.size(), "messages").data();
     auto [wire, to] = new_bytes(product(count, key.params().upload_bytes()));
     {
         nb::gil_scoped_release unlocked;
@@ -53,7 +53,7 @@ void decrypt(const SecretKey& key, const nb::bytes& wire, const Indices& used_in
              const std::vector<std::size_t>& used_counts, std::size_t tiles, const WordsOut& out,
              unsigned threads) {
     const UsedCoefficients used = used_from(key.params(), used_index, used_counts);
-    std::uint64_t* to = sized(out, product(tiles, used.total()), "out");
+    std::uint64_t* to = sized(out, product(tiles, used.total()), "out").data();
     const auto bytes = view(wire);
     nb::gil_scoped_release unlocked;
     key.decrypt(bytes, used, tiles, threads, to);
@@ -62,7 +62,7 @@ void decrypt(const SecretKey& key, const nb::bytes& wire, const Indices& used_in
 void set_reply(Weights& weights, std::size_t reply, const Array<const std::int32_t>& polynomials,
                unsigned threads) {
     const auto degree = static_cast<std::size_t>(weights.degree());
-    const std::int32_t* from = sized(polynomials, product(weights.inputs(), degree), "polynomials");
+    const std::int32_t* from = sized(polynomials, product(weights.inputs(), degree), "polynomials").data();
     nb::gil_scoped_release unlocked;
     parallel_ranges(weights.inputs(), 1, threads, [&](std::size_t begin, std::size_t end) {
         for (std::size_t i = begin; i < end; ++i) weights.set(reply, i, from + i * degree);
@@ -104,7 +104,7 @@ nb::bytes reply(const PublicKey& key, const Weights& weights,
     const UsedCoefficients used = used_from(params, used_index, used_counts);
     const auto pointers = operands(weights, inputs, tiles);
     require(used.count.size() == weights.replies(), "used_counts must have one entry per reply of a tile");
-    std::uint64_t* to_share = sized(share, product(tiles, used.total()), "share");
+    std::uint64_t* to_share = sized(share, product(tiles, used.total()), "share").data();
     auto [wire, to] = new_bytes(product(tiles, used.reply_bytes(params)));
     {
         nb::gil_scoped_release unlocked;
@@ -124,7 +124,7 @@ void time_products(const Weights& weights, const std::vector<std::shared_ptr<Cip
 
 void transform(const Params& params, int prime, bool forward, const Array<std::int32_t>& values) {
     require(prime >= 0 && prime < params.primes(), "no such prime");
-    std::int32_t* data = sized(values, static_cast<std::size_t>(params.n()), "values");
+    std::int32_t* data = sized(values, static_cast<std::size_t>(params.n()), "values").data();
     const std::int32_t p = params.modulus(prime).p();
     const bool inside =
         std::all_of(data, data + params.n(), [p](std::int32_t x) { return -p <= x && x <= p; });
@@ -232,13 +232,13 @@ void bind_rlwe(nb::module_& parent) {
             [](Weights* self, std::shared_ptr<Params> params, std::size_t replies, std::size_t inputs,
                int degree, const Array<const std::int32_t>& shared) {
                 new (self) Weights(std::move(params), replies, inputs, degree,
-                                   sized(shared, shared.size(), "shared"), shared.size());
+                                   sized(shared, shared.size(), "shared").data(), shared.size());
             },
             "params"_a, "replies"_a, "inputs"_a, "degree"_a, "shared"_a.noconvert(), nb::keep_alive<1, 6>())
         .def(
             "copy_to",
             [](const Weights& weights, const Array<std::int32_t>& out) {
-                std::copy_n(weights.values(), weights.size(), sized(out, weights.size(), "out"));
+                std::copy_n(weights.values(), weights.size(), sized(out, weights.size(), "out").data());
             },
             "out"_a.noconvert())
         .def("set_reply", set_reply, "reply"_a, "polynomials"_a.noconvert(), "threads"_a = 0)

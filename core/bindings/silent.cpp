@@ -24,11 +24,11 @@ struct BoundSender {
     BoundSender(std::size_t secret, std::size_t trees, unsigned depth, nb::bytes session, Words delta,
                 Words q)
         : shape(shape_of(secret, trees, depth)),
-          ots(shape, block_from(session, "session"), *blocks(delta, 1, "delta"),
+          ots(shape, block_from(session, "session"), blocks(delta, 1, "delta")[0],
               blocks(q, shape.seeds(), "q")) {}
 
     void refill(Prg& prg, WordsOut message, unsigned threads) {
-        Block* out = blocks(message, shape.refill_blocks(), "message");
+        const BlockSpan out = blocks(message, shape.refill_blocks(), "message");
         nb::gil_scoped_release unlocked;
         const std::lock_guard alone(mutex);
         ots.refill(prg, out, threads);
@@ -52,11 +52,11 @@ struct BoundSender {
 
     void extend(std::size_t count, bool random_choices, Words message, WordsOut q, unsigned threads) {
         require(count <= most_ots, "too many OTs");
-        const Block* in = blocks(message, silent_message_blocks(count, random_choices), "message");
-        Block* labels = blocks(q, count, "q");
+        const BlockView in = blocks(message, silent_message_blocks(count, random_choices), "message");
+        const BlockSpan labels = blocks(q, count, "q");
         nb::gil_scoped_release unlocked;
         const std::lock_guard alone(mutex);
-        ots.extend(count, random_choices ? nullptr : in, labels, threads);
+        ots.extend(in, labels, threads);
     }
 
     SilentShape shape;
@@ -71,7 +71,7 @@ struct BoundReceiver {
           ots(shape, checked, block_from(session, "session"), blocks(t, shape.seeds(), "t")) {}
 
     nb::bytes refill(Words message, unsigned threads) {
-        const Block* in = blocks(message, shape.refill_blocks(), "message");
+        const BlockView in = blocks(message, shape.refill_blocks(), "message");
         Block masked;
         {
             nb::gil_scoped_release unlocked;
@@ -97,12 +97,12 @@ struct BoundReceiver {
     void extend(std::size_t count, WordsOut choices, bool random_choices, WordsOut message, WordsOut t,
                 unsigned threads) {
         require(count <= most_ots, "too many OTs");
-        std::uint64_t* bits = sized(choices, plane_words(count), "choices");
-        Block* out = blocks(message, silent_message_blocks(count, random_choices), "message");
-        Block* labels = blocks(t, count, "t");
+        const WordSpan bits = sized(choices, plane_words(count), "choices");
+        const BlockSpan out = blocks(message, silent_message_blocks(count, random_choices), "message");
+        const BlockSpan labels = blocks(t, count, "t");
         nb::gil_scoped_release unlocked;
         const std::lock_guard alone(mutex);
-        ots.extend(count, bits, random_choices, out, labels, threads);
+        ots.extend(bits, random_choices, out, labels, threads);
     }
 
     SilentShape shape;

@@ -3,13 +3,14 @@
 #pragma once
 
 #include "crypto/aes.h"
+#include "views.h"
 
 namespace sphynx {
 
 // Rows of labels around an AND gate, so that the XOR gates of an adder cost no pass of their own. With A = a
 // xor a_more and B = b xor b_more the result is A B xor added, and A xor B xor sum_more is written to `sum`
 // on the way. Rows that are not needed point to zeros, `sum` then to memory that nobody reads; `sum` is none
-// of the rest.
+// of the rest. Rows are as long as the result.
 struct AndOperands {
     const Block* a;
     const Block* a_more;
@@ -45,12 +46,11 @@ struct SymmetricKernels {
     // out[j] = H(in[j], tweaks[j]), hash.h.
     void (*hash)(const AesKey& key, const Block* in, const Block* tweaks, Block* out, std::size_t count);
 
-    // One AND gate for `count` instances.
+    // One AND gate for as many instances as `out` has labels.
     void (*garble_and)(const AesKey& key, Block delta, const AndTweaks& tweaks, const AndOperands& in,
-                       Block* garbler_rows, Block* evaluator_rows, Block* out, std::size_t count);
+                       BlockSpan garbler_rows, BlockSpan evaluator_rows, BlockSpan out);
     void (*evaluate_and)(const AesKey& key, const AndTweaks& tweaks, const AndOperands& in,
-                         const Block* garbler_rows, const Block* evaluator_rows, Block* out,
-                         std::size_t count);
+                         BlockView garbler_rows, BlockView evaluator_rows, BlockSpan out);
 };
 
 // The fastest table that usable_features() allows.

@@ -36,7 +36,7 @@ std::uint64_t colours_of(const Block* labels, std::size_t count) {
 // difference between garbling and evaluating, apart from NOT, which moves delta for the garbler and nothing
 // for the evaluator.
 template <class AndGate>
-void run_plan(const Plan& plan, const GarbleBatch& batch, Block not_offset, const Block* inputs,
+void run_plan(const Plan& plan, const GarbleBatch& batch, Block not_offset, BlockView inputs,
               const GarbledOutputs& outputs, std::size_t begin, std::size_t end, const AndGate& and_gate) {
     std::vector<Block> scratch(plan.slot_count() * chunk);
     const Tweaks even_tweaks(doubled(batch.late_tweak));
@@ -49,7 +49,7 @@ void run_plan(const Plan& plan, const GarbleBatch& batch, Block not_offset, cons
             return scratch.data() + (id - plan.input_count()) * chunk;
         };
         const auto row = [&](std::uint32_t id) -> const Block* {
-            return id < plan.input_count() ? inputs + id * batch.instances + start : slot(id);
+            return id < plan.input_count() ? inputs.data() + id * batch.instances + start : slot(id);
         };
         for (const PlanStep& step : plan.steps()) {
             Block* out = slot(step.out);
@@ -72,8 +72,8 @@ void run_plan(const Plan& plan, const GarbleBatch& batch, Block not_offset, cons
         for (std::size_t o = 0; o < plan.output_count(); ++o) {
             const Block* labels = row(plan.outputs()[o]);
             outputs.colours[o * plane_words(batch.instances) + start / chunk] = colours_of(labels, count);
-            if (!outputs.halves) continue;
-            std::uint64_t* halves = outputs.halves + o * batch.instances + start;
+            if (outputs.halves.empty()) continue;
+            std::uint64_t* halves = &outputs.halves[o * batch.instances + start];
             for (std::size_t i = 0; i < count; ++i) halves[i] = labels[i].hi;
         }
     }
@@ -84,7 +84,7 @@ static_assert(chunk == 64, "a chunk is one word of a colour plane");
 
 }  // namespace
 
-void garble(const Plan& plan, const GarbleBatch& batch, Block delta, const Block* input_zeros, Block* tables,
+void garble(const Plan& plan, const GarbleBatch& batch, Block delta, BlockView input_zeros, BlockSpan tables,
             const GarbledOutputs& outputs) {
     if (!delta.lowest_bit()) throw std::invalid_argument("garble: the lowest bit of delta must be 1");
     const std::vector<AesKey> keys = gate_keys(plan, batch.late_tweak);
@@ -93,13 +93,15 @@ void garble(const Plan& plan, const GarbleBatch& batch, Block delta, const Block
         run_plan(plan, batch, delta, input_zeros, outputs, begin, end,
                  [&](std::size_t index, const AndTweaks& tweaks, const AndOperands& in, Block* out,
                      std::size_t start, std::size_t count) {
-                     Block* rows = tables + 2 * (plan.and_count() * start + index * count);
-                     kernels.garble_and(keys[index], delta, tweaks, in, rows, rows + count, out, count);
+                     const BlockSpan rows =
+                         tables.subspan(2 * (plan.and_count() * start + index * count), 2 * count);
+                     kernels.garble_and(keys[index], delta, tweaks, in, rows.first(count), rows.last(count),
+                                        {out, count});
                  });
     });
 }
 
-void evaluate(const Plan& plan, const GarbleBatch& batch, const Block* input_labels, const Block* tables,
+void evaluate(const Plan& plan, const GarbleBatch& batch, BlockView input_labels, BlockView tables,
               const GarbledOutputs& outputs) {
     const std::vector<AesKey> keys = gate_keys(plan, batch.late_tweak);
     const SymmetricKernels& kernels = symmetric_kernels();
@@ -107,15 +109,17 @@ void evaluate(const Plan& plan, const GarbleBatch& batch, const Block* input_lab
         run_plan(plan, batch, Block{}, input_labels, outputs, begin, end,
                  [&](std::size_t index, const AndTweaks& tweaks, const AndOperands& in, Block* out,
                      std::size_t start, std::size_t count) {
-                     const Block* rows = tables + 2 * (plan.and_count() * start + index * count);
-                     kernels.evaluate_and(keys[index], tweaks, in, rows, rows + count, out, count);
+                     const BlockView rows =
+                         tables.subspan(2 * (plan.and_count() * start + index * count), 2 * count);
+                     kernels.evaluate_and(keys[index], tweaks, in, rows.first(count), rows.last(count),
+                                          {out, count});
                  });
     });
 }
 
-void encode_labels(Block delta, const Block* zeros, const std::uint64_t* planes, std::size_t rows,
-                   std::size_t instances, Block* labels, unsigned threads) {
-    const std::size_t words = plane_words(instances);
+void encode_labels(Block delta, BlockView zeros, WordView planes, std::size_t instances, BlockSpan labels,
+                   unsigned threads) {
+    const std::size_t rows = zeros.size() / instances, words = plane_words(instances);
     parallel_ranges(rows, 1, threads, [&](std::size_t begin, std::size_t end) {
         for (std::size_t row = begin; row < end; ++row) {
             for (std::size_t j = 0; j < instances; ++j) {

@@ -12,8 +12,8 @@
 // side hands out labels of outputs or decoding information (an evaluator may hash the halves of its own). Gates of constant (public) outputs leak nothing.
 #pragma once
 
-#include "crypto/block.h"
 #include "garble/plan.h"
+#include "views.h"
 
 namespace sphynx {
 
@@ -24,23 +24,24 @@ struct GarbleBatch {
     unsigned threads = 1;  // 0: all cores
 };
 
-// What comes out: colours[outputs][plane_words(n)] and, unless null, halves[outputs][n], the upper words of the
-// labels (of the zero labels for the garbler). An evaluator that knows the halves of a colour holds that colour.
+// What comes out: colours[outputs][plane_words(n)] and, where there is memory for them, halves[outputs][n], the upper
+// words of the labels (of the zero labels for the garbler). An evaluator that knows the halves of a colour holds that
+// colour.
 struct GarbledOutputs {
-    std::uint64_t* colours;
-    std::uint64_t* halves = nullptr;
+    WordSpan colours;
+    WordSpan halves = {};
 };
 
 // input_zeros[inputs][n], 2 * ands * n blocks of tables.
-void garble(const Plan& plan, const GarbleBatch& batch, Block delta, const Block* input_zeros, Block* tables,
+void garble(const Plan& plan, const GarbleBatch& batch, Block delta, BlockView input_zeros, BlockSpan tables,
             const GarbledOutputs& outputs);
 
 // input_labels[inputs][n]; the same tables.
-void evaluate(const Plan& plan, const GarbleBatch& batch, const Block* input_labels, const Block* tables,
+void evaluate(const Plan& plan, const GarbleBatch& batch, BlockView input_labels, BlockView tables,
               const GarbledOutputs& outputs);
 
 // labels[row][j] = zeros[row][j] xor bit * delta, the bits as planes[row][plane_words(n)].
-void encode_labels(Block delta, const Block* zeros, const std::uint64_t* planes, std::size_t rows,
-                   std::size_t instances, Block* labels, unsigned threads);
+void encode_labels(Block delta, BlockView zeros, WordView planes, std::size_t instances, BlockSpan labels,
+                   unsigned threads);
 
 }  // namespace sphynx

@@ -1,11 +1,40 @@
 // Half-gate AND loops, generic over a lane (crypto/lanes.h); garble.h states what they compute.
 //
-// The AES unit is the bound, so the rest is kept small and out of its way. Small: by linearity sigma(A1) =
-// sigma(A0) xor sigma(delta); every hash is used in a sum of two, so the last round key cancels, and in place
-// of sigma(x) the AES input sigma(x) xor tau may be added (the sum of the two tweaks is R, the same for every
-// instance: both parties' output labels move by that public constant). Out of its way: all that does not need AES output is computed one
-// step ahead on Lane::Side and in eighths, which Lane::rounds calls as work(0) .. work(7) between the rounds
-// of the step before. In a burst the same instructions would take issue slots from AES.
+// Garbling one vector of instances (GarbleStep). A = a xor a_more and B = b xor b_more are zero labels, d is delta, tau
+// the tweak of A and tau xor R that of B:
+//
+//   Side, one step ahead                      AES unit           finish
+//
+//   A --> sigma, tau -----> u_a ----------------> AES --> h_0 --.
+//                           u_a xor sigma(d) ---> AES --> h_1 --+-- xor table_g -----> garbler's row
+//
+//   B --> sigma, tau, R --> u_b ----------------> AES --> h_2 --.
+//                           u_b xor sigma(d) ---> AES --> h_3 --+-- xor table_e -----> evaluator's row
+//
+//   h_0 or h_1 by colour(A), xor h_2 or h_3 by colour(B) -------+-- xor result ------> out
+//   A xor B xor sum_more ------------------------------------------------------------> sum
+//
+//       table_g = sigma(d) xor colour(B) d        table_e = sigma(d) xor A
+//       result  = u_a xor u_b xor added xor colour(A) table_g xor colour(B) sigma(d)
+//
+// Evaluating two vectors (EvaluateStep), A and B being the labels that the evaluator has:
+//
+//   A --> sigma, tau -----> u_a ----------------> AES --> h_0 --.
+//   B --> sigma, tau, R --> u_b ----------------> AES --> h_1 --+-- xor result ------> out
+//
+//       result  = u_a xor u_b xor added xor colour(A) garbler's row xor colour(B) (A xor evaluator's row)
+//
+// The AES unit is the bound, so the rest is kept small and out of its way.
+//   Small: by linearity sigma(A xor d) = sigma(A) xor sigma(d). Every hash is used in a sum of two, so the last round
+// key cancels, and in place of sigma(x) the AES input sigma(x) xor tau may be added: the sum of the two tweaks is R, the
+// same for every instance, and both parties' output labels move by that public constant.
+//   Out of its way: all that does not need AES output is computed on Lane::Side a step ahead and in eighths, which
+// Lane::rounds calls as work(0) .. work(7) between the rounds of the step before. In a burst the same instructions would
+// take issue slots from AES.
+//
+//       AES unit | rounds of step 0                | rounds of step 1                | ...
+//       Side     | 0 1 2 3 4 5 6 7 of step 1       | 0 1 2 3 4 5 6 7 of step 2       | ...
+//       then     |                        finish 0 |                        finish 1 | ...
 #pragma once
 
 #include "crypto/hash.h"
@@ -19,12 +48,7 @@ template <class Side>
     return Side::xor_(Side::load(row + at), Side::load(more + at));
 }
 
-// One vector of instances a step, four hashes. With u_a = sigma(A0) xor tau, u_b = sigma(B0) xor tau xor R and
-// h_0 .. h_3 = AES of u_a, u_a xor sigma(delta), u_b, u_b xor sigma(delta):
-//   garbler's table    h_0 + h_1 + sigma(delta) + colour(B0) delta       = h_0 + h_1 + table_g
-//   evaluator's table  h_2 + h_3 + sigma(delta) + A0                     = h_2 + h_3 + table_e
-//   output             h_0 or h_1 by colour(A0), h_2 or h_3 by colour(B0), and
-//                      u_a + u_b + added + colour(A0) table_g + colour(B0) sigma(delta) = result
+// One vector of instances a step, four hashes: the first drawing.
 template <class Lane>
 class GarbleStep {
     using V = typename Lane::V;
@@ -101,14 +125,14 @@ class GarbleStep {
                 Lane::from_side(from.result)};
     }
 
-    [[gnu::always_inline]] void finish(const Stage& done, Block* garbler_row, Block* evaluator_row,
-                                       Block* out) const {
+    [[gnu::always_inline]] void finish(const Stage& done, BlockSpan garbler_rows, BlockSpan evaluator_rows,
+                                       BlockSpan out, std::size_t at) const {
         const V* hash = done.state;
-        Lane::store(garbler_row, Lane::xor_(done.table_g, Lane::xor_(hash[0], hash[1])));
-        Lane::store(evaluator_row, Lane::xor_(done.table_e, Lane::xor_(hash[2], hash[3])));
+        Lane::store(&garbler_rows[at], Lane::xor_(done.table_g, Lane::xor_(hash[0], hash[1])));
+        Lane::store(&evaluator_rows[at], Lane::xor_(done.table_e, Lane::xor_(hash[2], hash[3])));
         const V a = Lane::select(done.colour_a, hash[1], hash[0]);
         const V b = Lane::select(done.colour_b, hash[3], hash[2]);
-        Lane::store(out, Lane::xor_(done.result, Lane::xor_(a, b)));
+        Lane::store(&out[at], Lane::xor_(done.result, Lane::xor_(a, b)));
     }
 
   private:
@@ -116,7 +140,7 @@ class GarbleStep {
     V lane_sigma_delta_;
 };
 
-// Two vectors of instances a step, two hashes each: all but the hashes' sum is prepared.
+// Two vectors of instances a step, two hashes each: the second drawing.
 template <class Lane>
 class EvaluateStep {
     using V = typename Lane::V;
@@ -137,11 +161,10 @@ class EvaluateStep {
     };
 
     [[gnu::always_inline]] void prepare(auto part, Prepared& next, Working& now, const AndOperands& in,
-                                        const Block* garbler_row, const Block* evaluator_row,
+                                        BlockView garbler_rows, BlockView evaluator_rows,
                                         const AndTweaks& tweaks, std::size_t at) const {
         constexpr int i = part / 4;
-        const std::size_t ahead = static_cast<std::size_t>(i) * Lane::width;
-        at += ahead, garbler_row += ahead, evaluator_row += ahead;
+        at += static_cast<std::size_t>(i) * Lane::width;
         if constexpr (part % 4 == 0) {
             now.a = label_at<Side>(in.a, in.a_more, at);
             Side::pin(now.a);
@@ -161,9 +184,9 @@ class EvaluateStep {
             now.result = Side::xor_(now.result, Side::load(in.added + at));
             Side::pin(now.result);
         } else {
-            const S from_g = Side::and_(Side::colour_mask(now.a), Side::load(garbler_row));
+            const S from_g = Side::and_(Side::colour_mask(now.a), Side::load(&garbler_rows[at]));
             const S from_e =
-                Side::and_(Side::colour_mask(now.b), Side::xor_(now.a, Side::load(evaluator_row)));
+                Side::and_(Side::colour_mask(now.b), Side::xor_(now.a, Side::load(&evaluator_rows[at])));
             Side::hand_over(next.result[i], Side::xor_(now.result, Side::xor_(from_g, from_e)));
         }
     }
@@ -174,10 +197,10 @@ class EvaluateStep {
                 {Lane::from_side(from.result[0]), Lane::from_side(from.result[1])}};
     }
 
-    [[gnu::always_inline]] void finish(const Stage& done, Block* out) const {
+    [[gnu::always_inline]] void finish(const Stage& done, BlockSpan out, std::size_t at) const {
         unrolled<2>([&](auto i) __attribute__((always_inline)) {
             const V hashes = Lane::xor_(done.state[2 * i], done.state[2 * i + 1]);
-            Lane::store(out + i * Lane::width, Lane::xor_(done.result[i], hashes));
+            Lane::store(&out[at + i * Lane::width], Lane::xor_(done.result[i], hashes));
         });
     }
 };
@@ -206,8 +229,8 @@ template <class Lane, class Kind, class Prepare, class Finish>
 // paired stores.
 template <class Lane>
 [[gnu::noinline]] void garble_steps(const AesKey& aes_key, Block delta, const AndTweaks& and_tweaks,
-                                    const AndOperands& operands, Block* garbler_rows, Block* evaluator_rows,
-                                    Block* out, std::size_t steps) {
+                                    const AndOperands& operands, BlockSpan garbler_rows,
+                                    BlockSpan evaluator_rows, BlockSpan out) {
     using Step = GarbleStep<Lane>;
     const typename Lane::Key key(aes_key);
     const Step step(delta);
@@ -215,20 +238,20 @@ template <class Lane>
     const AndTweaks tweaks = and_tweaks;
     constexpr std::size_t width = Step::instances;
     run_steps<Lane>(
-        key, step, steps,
+        key, step, out.size() / width,
         [&](auto part, typename Step::Prepared& next, typename Step::Working& now, std::size_t at)
             __attribute__((always_inline)) { step.prepare(part, next, now, in, tweaks, width * at); },
         [&](const typename Step::Stage& done, std::size_t at) __attribute__((always_inline)) {
-            step.finish(done, garbler_rows + width * at, evaluator_rows + width * at, out + width * at);
+            step.finish(done, garbler_rows, evaluator_rows, out, width * at);
         });
 }
 
 template <class Lane>
 void garble_gate(const AesKey& key, Block delta, const AndTweaks& tweaks, const AndOperands& in,
-                 Block* garbler_rows, Block* evaluator_rows, Block* out, std::size_t count) {
+                 BlockSpan garbler_rows, BlockSpan evaluator_rows, BlockSpan out) {
     constexpr std::size_t width = GarbleStep<Lane>::instances;
-    garble_steps<Lane>(key, delta, tweaks, in, garbler_rows, evaluator_rows, out, count / width);
-    const std::size_t done = count / width * width;
+    const std::size_t count = out.size(), done = count / width * width;
+    garble_steps<Lane>(key, delta, tweaks, in, garbler_rows, evaluator_rows, out);
     if (done == count) return;
     Block tail[12][width] = {};
     for (std::size_t i = 0; done + i < count; ++i) {
@@ -238,7 +261,7 @@ void garble_gate(const AesKey& key, Block delta, const AndTweaks& tweaks, const 
     }
     garble_steps<Lane>(key, delta, {tail[10], tail[11]},
                        {tail[0], tail[1], tail[2], tail[3], tail[4], tail[5], tail[6]}, tail[7], tail[8],
-                       tail[9], 1);
+                       tail[9]);
     for (std::size_t i = 0; done + i < count; ++i) {
         in.sum[done + i] = tail[6][i], garbler_rows[done + i] = tail[7][i];
         evaluator_rows[done + i] = tail[8][i], out[done + i] = tail[9][i];
@@ -248,8 +271,8 @@ void garble_gate(const AesKey& key, Block delta, const AndTweaks& tweaks, const 
 
 template <class Lane>
 [[gnu::noinline]] void evaluate_steps(const AesKey& aes_key, const AndTweaks& and_tweaks,
-                                      const AndOperands& operands, const Block* garbler_rows,
-                                      const Block* evaluator_rows, Block* out, std::size_t steps) {
+                                      const AndOperands& operands, BlockView garbler_rows,
+                                      BlockView evaluator_rows, BlockSpan out) {
     using Step = EvaluateStep<Lane>;
     const typename Lane::Key key(aes_key);
     const Step step;
@@ -257,33 +280,38 @@ template <class Lane>
     const AndTweaks tweaks = and_tweaks;
     constexpr std::size_t width = Step::instances;
     run_steps<Lane>(
-        key, step, steps,
+        key, step, out.size() / width,
         [&](auto part, typename Step::Prepared& next, typename Step::Working& now, std::size_t at)
             __attribute__((always_inline)) {
-                step.prepare(part, next, now, in, garbler_rows + width * at, evaluator_rows + width * at,
-                             tweaks, width * at);
+                step.prepare(part, next, now, in, garbler_rows, evaluator_rows, tweaks, width * at);
             },
         [&](const typename Step::Stage& done, std::size_t at)
-            __attribute__((always_inline)) { step.finish(done, out + width * at); });
+            __attribute__((always_inline)) { step.finish(done, out, width * at); });
 }
 
 template <class Lane>
-void evaluate_gate(const AesKey& key, const AndTweaks& tweaks, const AndOperands& in,
-                   const Block* garbler_rows, const Block* evaluator_rows, Block* out, std::size_t count) {
+void evaluate_gate(const AesKey& key, const AndTweaks& tweaks, const AndOperands& in, BlockView garbler_rows,
+                   BlockView evaluator_rows, BlockSpan out) {
     constexpr std::size_t width = EvaluateStep<Lane>::instances;
-    evaluate_steps<Lane>(key, tweaks, in, garbler_rows, evaluator_rows, out, count / width);
-    const std::size_t done = count / width * width;
+    const std::size_t count = out.size(), done = count / width * width;
+    evaluate_steps<Lane>(key, tweaks, in, garbler_rows, evaluator_rows, out);
     if (done == count) return;
     Block tail[12][width] = {};
     for (std::size_t i = 0; done + i < count; ++i) {
-        const Block* const rows[8] = {in.a,     in.a_more,   in.b,         in.b_more,
-                                      in.added, in.sum_more, garbler_rows, evaluator_rows};
+        const Block* const rows[8] = {in.a,
+                                      in.a_more,
+                                      in.b,
+                                      in.b_more,
+                                      in.added,
+                                      in.sum_more,
+                                      garbler_rows.data(),
+                                      evaluator_rows.data()};
         for (int row = 0; row < 8; ++row) tail[row][i] = rows[row][done + i];
         tail[10][i] = tweaks.a[done + i], tail[11][i] = tweaks.b[done + i];
     }
     evaluate_steps<Lane>(key, {tail[10], tail[11]},
                          {tail[0], tail[1], tail[2], tail[3], tail[4], tail[5], tail[8]}, tail[6], tail[7],
-                         tail[9], 1);
+                         tail[9]);
     for (std::size_t i = 0; done + i < count; ++i) in.sum[done + i] = tail[8][i], out[done + i] = tail[9][i];
     zeroise(tail, sizeof tail);
 }

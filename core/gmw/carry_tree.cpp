@@ -1,7 +1,6 @@
 #include "gmw/carry_tree.h"
 
 #include <algorithm>
-#include <optional>
 #include <stdexcept>
 #include <utility>
 
@@ -23,37 +22,38 @@ CarryTree::CarryTree(unsigned leaves, unsigned low, unsigned arity) : leaf_count
     std::size_t levels = 0;
     while (power(arity, levels) < leaves) ++levels;
 
-    std::vector<Span> spans;
-    for (unsigned leaf = 0; leaf < leaf_count_; ++leaf) spans.push_back({leaf, leaf, leaf + 1});
-    std::optional<Span> tail;  // of [0, low), what no whole span covers
+    std::vector<Range> ranges;
+    for (unsigned leaf = 0; leaf < leaf_count_; ++leaf) ranges.push_back({leaf, leaf, leaf + 1});
+    std::optional<Range> tail;  // of [0, low), what no whole range covers
     for (std::size_t level = 0; level < levels; ++level) {
         // As many groups as the levels after this one can join, unless pairs leave fewer.
-        const std::size_t count = spans.size(), pairs = (count + 1) / 2;
+        const std::size_t count = ranges.size(), pairs = (count + 1) / 2;
         const std::size_t groups = std::min(power(arity, levels - level - 1), pairs);
-        std::vector<Span> joined;
+        std::vector<Range> joined;
         for (std::size_t group = 0, first = 0; group < groups; ++group) {
             const std::size_t size = count / groups + (group < count % groups ? 1 : 0);
-            const Span* members = &spans[first];
+            const auto members = std::span<const Range>(ranges).subspan(first, size);
             const unsigned cut = tail ? tail->begin : low;
             std::size_t below = 0;
             while (below < size && members[below].end <= cut) ++below;
-            if (below > 0 && below < size) tail = join(members, below, tail ? &*tail : nullptr, level);
-            joined.push_back(join(members, size, nullptr, level));
+            if (below > 0 && below < size) tail = join(members.first(below), tail, level);
+            joined.push_back(join(members, std::nullopt, level));
             first += size;
         }
-        spans = std::move(joined);
+        ranges = std::move(joined);
     }
-    sign_node_ = spans[0].node;
+    sign_node_ = ranges[0].node;
     truncation_node_ = low == 0 ? node_count() : tail->node;
 }
 
-CarryTree::Span CarryTree::join(const Span* spans, std::size_t count, const Span* above, std::size_t level) {
+CarryTree::Range CarryTree::join(std::span<const Range> members, const std::optional<Range>& above,
+                                 std::size_t level) {
     CarryNode node{};
-    const auto add = [&node](const Span& span) { node.inputs[node.arity++] = span.node; };
+    const auto add = [&node](const Range& range) { node.inputs[node.arity++] = range.node; };
     if (above) add(*above);
-    for (std::size_t i = count; i > 0; --i) add(spans[i - 1]);
-    const Span whole{node_count(), spans[0].begin, (above ? *above : spans[count - 1]).end};
-    if (node.arity == 1) return spans[0];
+    for (std::size_t i = members.size(); i > 0; --i) add(members[i - 1]);
+    const Range whole{node_count(), members.front().begin, (above ? *above : members.back()).end};
+    if (node.arity == 1) return members.front();
     node.number = counts_[node.arity - 2];
     node.out = whole.node;
     node.needs_p = whole.begin != 0;
@@ -69,38 +69,41 @@ std::size_t CarryTree::opened_rows(std::size_t level) const {
     return rows;
 }
 
-void open_level(const CarryTree& tree, std::size_t level, std::size_t words, const std::uint64_t* g,
-                const std::uint64_t* p, const NodeMasks& masks, std::uint64_t* out) {
+void open_level(const CarryTree& tree, std::size_t level, WordView g, WordView p, const NodeMasks& masks,
+                WordSpan out) {
+    const std::size_t words = g.size() / tree.node_count();
+    std::uint64_t* to = out.data();
     for (const CarryNode& node : tree.levels().at(level)) {
         const bool is_pair = node.arity == 2;
-        const std::uint64_t* mask = (is_pair ? masks.pairs : masks.threes) + node.number * words;
+        const std::uint64_t* mask = (is_pair ? masks.pairs : masks.threes).data() + node.number * words;
         const std::size_t stride = (is_pair ? tree.pair_count() : tree.three_count()) * words;
-        for (std::size_t row = 0; row < node.opened_rows(); ++row, mask += stride, out += words) {
+        for (std::size_t row = 0; row < node.opened_rows(); ++row, mask += stride, to += words) {
             // p0, g1, p1, g2, p2
-            const std::uint64_t* share = (row % 2 ? g : p) + node.inputs[(row + 1) / 2] * words;
-            for (std::size_t j = 0; j < words; ++j) out[j] = share[j] ^ mask[j];
+            const std::uint64_t* share = (row % 2 ? g : p).data() + node.inputs[(row + 1) / 2] * words;
+            for (std::size_t j = 0; j < words; ++j) to[j] = share[j] ^ mask[j];
         }
     }
 }
 
-void close_level(const CarryTree& tree, std::size_t level, std::size_t words, bool adds_public,
-                 const std::uint64_t* mine, const std::uint64_t* theirs, const NodeMasks& masks,
-                 std::uint64_t* g, std::uint64_t* p) {
+void close_level(const CarryTree& tree, std::size_t level, bool adds_public, WordView mine, WordView theirs,
+                 const NodeMasks& masks, WordSpan g, WordSpan p) {
     using M = NodeMasks;
+    const std::size_t words = g.size() / tree.node_count();
+    const std::uint64_t *my_rows = mine.data(), *their_rows = theirs.data();
     const std::uint64_t add = adds_public ? ~std::uint64_t{0} : 0;
     // x y = (X xor a)(Y xor b) with X, Y public
     const auto product = [add](std::uint64_t X, std::uint64_t Y, std::uint64_t a, std::uint64_t b,
                                std::uint64_t ab) { return (add & X & Y) ^ (X & b) ^ (Y & a) ^ ab; };
     for (const CarryNode& node : tree.levels().at(level)) {
         const bool is_pair = node.arity == 2;
-        const std::uint64_t* base = (is_pair ? masks.pairs : masks.threes) + node.number * words;
+        const std::uint64_t* base = (is_pair ? masks.pairs : masks.threes).data() + node.number * words;
         const std::size_t stride = (is_pair ? tree.pair_count() : tree.three_count()) * words;
-        const std::uint64_t* highest = g + node.inputs[0] * words;
-        std::uint64_t *g_out = g + node.out * words, *p_out = p + node.out * words;
+        const std::uint64_t* highest = g.data() + node.inputs[0] * words;
+        std::uint64_t *g_out = g.data() + node.out * words, *p_out = p.data() + node.out * words;
         for (std::size_t j = 0; j < words; ++j) {
             const auto mask = [&](std::size_t row) { return base[row * stride + j]; };
             const auto opened = [&](std::size_t row) {
-                return mine[row * words + j] ^ theirs[row * words + j];
+                return my_rows[row * words + j] ^ their_rows[row * words + j];
             };
             const std::uint64_t A = opened(0), B = opened(1);
             if (is_pair) {
@@ -121,8 +124,8 @@ void close_level(const CarryTree& tree, std::size_t level, std::size_t words, bo
             p_out[j] =
                 node.needs_p ? triple(opened(4), mask(M::e), mask(M::ae), mask(M::ce), mask(M::ace)) : 0;
         }
-        mine += node.opened_rows() * words;
-        theirs += node.opened_rows() * words;
+        my_rows += node.opened_rows() * words;
+        their_rows += node.opened_rows() * words;
     }
 }
 

@@ -11,9 +11,10 @@
 #pragma once
 
 #include <array>
-#include <cstddef>
-#include <cstdint>
+#include <optional>
 #include <vector>
+
+#include "views.h"
 
 namespace sphynx {
 
@@ -42,11 +43,12 @@ class CarryTree {
     std::size_t opened_rows(std::size_t level) const;  // planes that each party sends for this level
 
   private:
-    struct Span {
+    // The digits [begin, end) and the node over them.
+    struct Range {
         std::uint32_t node;
         unsigned begin, end;
     };
-    Span join(const Span* spans, std::size_t count, const Span* above, std::size_t level);
+    Range join(std::span<const Range> members, const std::optional<Range>& above, std::size_t level);
 
     std::uint32_t leaf_count_, counts_[2] = {0, 0}, sign_node_ = 0, truncation_node_ = 0;
     std::vector<std::vector<CarryNode>> levels_;
@@ -56,16 +58,15 @@ class CarryTree {
 struct NodeMasks {
     enum PairRow { pair_a, pair_b, pair_c, pair_ab, pair_ac, pair_rows };
     enum ThreeRow { a, b, c, d, e, ab, ac, ad, ae, cd, ce, acd, ace, three_rows };
-    const std::uint64_t *pairs, *threes;
+    WordView pairs, threes;
 };
 
-// out[opened_rows(level)][words]: this party's masked shares. g, p: [node][words].
-void open_level(const CarryTree& tree, std::size_t level, std::size_t words, const std::uint64_t* g,
-                const std::uint64_t* p, const NodeMasks& masks, std::uint64_t* out);
+// out[opened_rows(level)][words]: this party's masked shares. g, p: [node][words], of all nodes of the tree.
+void open_level(const CarryTree& tree, std::size_t level, WordView g, WordView p, const NodeMasks& masks,
+                WordSpan out);
 
 // Fills the level's rows of g and p from both parties' openings. Exactly one party adds the public product.
-void close_level(const CarryTree& tree, std::size_t level, std::size_t words, bool adds_public,
-                 const std::uint64_t* mine, const std::uint64_t* theirs, const NodeMasks& masks,
-                 std::uint64_t* g, std::uint64_t* p);
+void close_level(const CarryTree& tree, std::size_t level, bool adds_public, WordView mine, WordView theirs,
+                 const NodeMasks& masks, WordSpan g, WordSpan p);
 
 }  // namespace sphynx

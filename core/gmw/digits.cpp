@@ -113,24 +113,24 @@ std::size_t Digits::product_rows() const {
     return rows;
 }
 
-void Digits::bits(const std::uint64_t* values, std::size_t count, std::uint64_t* bits) const {
-    const std::size_t words = plane_words(count);
+void Digits::bits(WordView values, WordSpan bits) const {
+    const std::size_t words = plane_words(values.size());
     std::uint64_t of_word[64];
     for (std::size_t word = 0; word < words; ++word) {
-        bits_of_word(values, count, word, top_ + 1, of_word);
+        bits_of_word(values.data(), values.size(), word, top_ + 1, of_word);
         for (unsigned bit = 0; bit < bit_count_; ++bit) bits[bit * words + word] = of_word[bit];
         bits[bit_count_ * words + word] = of_word[top_];
     }
     zeroise(of_word, sizeof of_word);
 }
 
-void Digits::codes(const std::uint64_t* values, std::size_t count, std::uint64_t* codes) const {
-    const std::size_t words = plane_words(count);
+void Digits::codes(WordView values, WordSpan codes) const {
+    const std::size_t words = plane_words(values.size());
     std::uint64_t of_word[64], hot[kMostEntries];
     for (std::size_t word = 0; word < words; ++word) {
-        bits_of_word(values, count, word, top_ + 1, of_word);
+        bits_of_word(values.data(), values.size(), word, top_ + 1, of_word);
         const std::uint64_t* bit = of_word;
-        std::uint64_t* to = codes + word;
+        std::uint64_t* to = codes.data() + word;
         for (const unsigned width : widths_) {
             hot[0] = ~std::uint64_t{0};
             for (unsigned i = 0; i < width; ++i) {
@@ -148,44 +148,43 @@ void Digits::codes(const std::uint64_t* values, std::size_t count, std::uint64_t
     zeroise(hot, sizeof hot);
 }
 
-void Digits::server_leaves(const std::uint64_t* codes, const std::uint64_t* products, std::size_t words,
-                           const Leaves& out) const {
-    const std::size_t digits = widths_.size();
-    const std::uint64_t* of_p = products + (digits + 1) * words;
+void Digits::server_leaves(WordView codes, WordView products, const Leaves& out) const {
+    const std::size_t digits = widths_.size(), words = out.top.size();
+    const std::uint64_t *code = codes.data(), *of_p = products.data() + (digits + 1) * words;
     for (std::size_t digit = 0; digit < digits; ++digit) {
         const bool is_bit = widths_[digit] == 1;
-        const std::uint64_t *of_g = products + digit * words, *p = is_bit ? codes : of_p;
+        const std::uint64_t *of_g = products.data() + digit * words, *p = is_bit ? code : of_p;
         for (std::size_t j = 0; j < words; ++j) {
             out.g[digit * words + j] = of_g[j];
             out.p[digit * words + j] = p[j];
         }
-        codes += (entries(widths_[digit]) - 1) * words;
+        code += (entries(widths_[digit]) - 1) * words;
         if (!is_bit) of_p += words;
     }
     for (std::size_t j = 0; j < words; ++j) {
-        out.top[j] = codes[j];
-        out.wrap[j] = products[digits * words + j] ^ codes[j];
+        out.top[j] = code[j];
+        out.wrap[j] = products[digits * words + j] ^ code[j];
     }
 }
 
-void Digits::client_leaves(const std::uint64_t* bits, const std::uint64_t* products,
-                           const std::uint64_t* received, std::size_t words, const Leaves& out) const {
-    const std::size_t digits = widths_.size();
-    const std::uint64_t* of_p = products + (digits + 1) * words;
+void Digits::client_leaves(WordView bits, WordView products, WordView received, const Leaves& out) const {
+    const std::size_t digits = widths_.size(), words = out.top.size();
+    const std::uint64_t *bit = bits.data(), *masked = received.data(),
+                        *of_p = products.data() + (digits + 1) * words;
     for (std::size_t digit = 0; digit < digits; ++digit) {
         static constexpr decltype(&client_digit<1>) of_width[] = {client_digit<1>, client_digit<2>,
                                                                   client_digit<3>, client_digit<4>};
         static_assert(std::size(of_width) == kMostBits);
         const unsigned width = widths_[digit];
         const std::size_t at = digit * words;
-        of_width[width - 1]({bits, received, products + at, of_p, out.g + at, out.p + at}, words);
-        bits += width * words;
-        received += (entries(width) - 1) * words;
+        of_width[width - 1]({bit, masked, &products[at], of_p, &out.g[at], &out.p[at]}, words);
+        bit += width * words;
+        masked += (entries(width) - 1) * words;
         if (width > 1) of_p += words;
     }
     for (std::size_t j = 0; j < words; ++j) {
-        out.top[j] = bits[j];
-        out.wrap[j] = products[digits * words + j] ^ (received[j] & bits[j]) ^ bits[j];
+        out.top[j] = bit[j];
+        out.wrap[j] = products[digits * words + j] ^ (masked[j] & bit[j]) ^ bit[j];
     }
 }
 

@@ -7,8 +7,6 @@
 // bit; of one bit p = s + c. src/sphynx/core/digits.py has where they come from.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
 #include <vector>
 
 #include "gmw/carry_tree.h"
@@ -28,20 +26,19 @@ class Digits {
     std::size_t code_rows() const;
     std::size_t product_rows() const;
 
-    // bits[bit_rows()][plane_words(count)]: the digits' bits, the lowest first, then the top bit.
-    void bits(const std::uint64_t* values, std::size_t count, std::uint64_t* bits) const;
-    // codes[code_rows()][plane_words(count)]: e_1, e_2, ... of every digit, then the top bit.
-    void codes(const std::uint64_t* values, std::size_t count, std::uint64_t* codes) const;
+    // bits[bit_rows()][plane_words(values)]: the digits' bits, the lowest first, then the top bit.
+    void bits(WordView values, WordSpan bits) const;
+    // codes[code_rows()][plane_words(values)]: e_1, e_2, ... of every digit, then the top bit.
+    void codes(WordView values, WordSpan codes) const;
 
-    // A party's shares: g and p of the leaves, the first rows of the tree's nodes; p and g xor p of the top bit.
+    // A party's shares: g and p of the leaves, the first rows of the tree's nodes; p and g xor p of the top bit, one
+    // plane each.
     struct Leaves {
-        std::uint64_t *g, *p, *top, *wrap;
+        WordSpan g, p, top, wrap;
     };
-    void server_leaves(const std::uint64_t* codes, const std::uint64_t* products, std::size_t words,
-                       const Leaves& out) const;
+    void server_leaves(WordView codes, WordView products, const Leaves& out) const;
     // received: the server's masked codes.
-    void client_leaves(const std::uint64_t* bits, const std::uint64_t* products,
-                       const std::uint64_t* received, std::size_t words, const Leaves& out) const;
+    void client_leaves(WordView bits, WordView products, WordView received, const Leaves& out) const;
 
   private:
     struct Cut {

@@ -2,13 +2,13 @@
 
 namespace sphynx {
 
-void multiplex(const OpenedBits& opened, const MultiplexShares& shares, const std::uint64_t* own,
-               std::size_t count, unsigned k, unsigned wrap_shift, bool adds_public, std::uint64_t* y) {
+void multiplex(const OpenedBits& opened, const MultiplexShares& shares, WordView own, unsigned k,
+               unsigned wrap_shift, bool adds_public, WordSpan y) {
     const std::uint64_t ring = ~std::uint64_t{0} >> (64 - k);
     const std::uint64_t add = adds_public;
     const std::uint64_t wrap_weight = wrap_shift < 64 ? std::uint64_t{1} << wrap_shift : 0;
-    for (std::size_t j = 0; j < count; ++j) {
-        const auto bit = [j](const std::uint64_t* plane) { return plane[j / 64] >> (j % 64) & 1; };
+    for (std::size_t j = 0; j < y.size(); ++j) {
+        const auto bit = [j](WordView plane) { return plane[j / 64] >> (j % 64) & 1; };
         const std::uint64_t d = bit(opened.d), e1 = bit(opened.e1), e2 = bit(opened.e2);
         const std::uint64_t sign_d = 1 - 2 * d, sign_1 = 1 - 2 * e1, sign_2 = 1 - 2 * e2;
         const std::uint64_t z = opened.z[j], delta = shares.delta[j];
@@ -23,13 +23,12 @@ void multiplex(const OpenedBits& opened, const MultiplexShares& shares, const st
     }
 }
 
-void truncated_sum(const std::uint64_t* e1, const std::uint64_t* e2, const std::uint64_t* b1,
-                   const std::uint64_t* b2, const std::uint64_t* own, std::size_t count, unsigned k,
-                   unsigned wrap_shift, bool adds_public, std::uint64_t* y) {
+void truncated_sum(WordView e1, WordView e2, WordView b1, WordView b2, WordView own, unsigned k,
+                   unsigned wrap_shift, bool adds_public, WordSpan y) {
     const std::uint64_t ring = ~std::uint64_t{0} >> (64 - k);
     const std::uint64_t add = adds_public;
-    for (std::size_t j = 0; j < count; ++j) {
-        const auto value = [j, add](const std::uint64_t* plane, std::uint64_t share) {
+    for (std::size_t j = 0; j < y.size(); ++j) {
+        const auto value = [j, add](WordView plane, std::uint64_t share) {
             const std::uint64_t e = plane[j / 64] >> (j % 64) & 1;
             return add * e + (share ^ -e) + e;  // e + (1 - 2 e) b, of which `add` says who adds e
         };

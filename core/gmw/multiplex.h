@@ -6,29 +6,27 @@
 // All local; constant time.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
+#include "views.h"
 
 namespace sphynx {
 
 struct MultiplexShares {
-    const std::uint64_t *delta, *b1, *b2, *delta_b1, *delta_b2, *delta_v;
+    WordView delta, b1, b2, delta_b1, delta_b2, delta_v;
 };
 
 struct OpenedBits {
-    const std::uint64_t *d, *e1, *e2;  // planes of plane_words(count)
-    const std::uint64_t* z;            // count values
+    WordView d, e1, e2;  // planes
+    WordView z;          // values
 };
 
 // own: alpha at the server, x_c >> f at the client. wrap_shift = w - f. Exactly one party adds the public
 // terms. y may be own.
-void multiplex(const OpenedBits& opened, const MultiplexShares& shares, const std::uint64_t* own,
-               std::size_t count, unsigned k, unsigned wrap_shift, bool adds_public, std::uint64_t* y);
+void multiplex(const OpenedBits& opened, const MultiplexShares& shares, WordView own, unsigned k,
+               unsigned wrap_shift, bool adds_public, WordSpan y);
 
 // The last step of a truncation: x >> f = (x_s >> f) + (x_c >> f) + c_f - wrap 2^(w-f) from the opened planes E1 and
 // E2 and additive shares of b1, b2; own: x >> f of this party's share. wrap_shift = w - f < 64. y may be own.
-void truncated_sum(const std::uint64_t* e1, const std::uint64_t* e2, const std::uint64_t* b1,
-                   const std::uint64_t* b2, const std::uint64_t* own, std::size_t count, unsigned k,
-                   unsigned wrap_shift, bool adds_public, std::uint64_t* y);
+void truncated_sum(WordView e1, WordView e2, WordView b1, WordView b2, WordView own, unsigned k,
+                   unsigned wrap_shift, bool adds_public, WordSpan y);
 
 }  // namespace sphynx

@@ -17,6 +17,14 @@ std::uint64_t low_bits(unsigned count) {
     return ~std::uint64_t{0} >> (64 - count);
 }
 
+WordView words_of(ByteView bytes) {
+    return {reinterpret_cast<const std::uint64_t*>(bytes.data()), bytes.size() / kWordBytes};
+}
+
+WordSpan words_of(ByteSpan bytes) {
+    return {reinterpret_cast<std::uint64_t*>(bytes.data()), bytes.size() / kWordBytes};
+}
+
 void refuse_unless(bool condition, const char* what) {
     if (!condition) throw std::invalid_argument(what);
 }
@@ -33,39 +41,34 @@ Digits GadgetShape::digits() const {
     return gadget == Gadget::relu ? Digits(w, f, w - 1, 3) : Digits(f + 1, 0, w - 1, 2);
 }
 
-Party::Party(const GadgetShape& shape, const Digits& digits, bool is_server, const PartyMaterial& material,
-             const std::uint64_t* x)
+// --- both parties ---------------------------------------------------------------------------------------------
+
+Party::Party(const GadgetShape& shape, const Digits& digits, const PartyMaterial& material,
+             std::size_t own_rows, bool adds_public, WordView x)
     : shape_(shape),
       digits_(digits),
-      tree_(digits.tree()),
-      is_server_(is_server),
       material_(material),
       words_(plane_words(shape.count)),
-      openings_(digits.tree().levels().size() + 1) {
+      openings_(digits.tree().levels().size() + 1),
+      tree_(digits.tree()),
+      adds_public_(adds_public) {
     std::size_t most_rows = shape.result_rows();
     for (std::size_t level = 0; level + 1 < openings_; ++level)
         most_rows = std::max(most_rows, tree_.opened_rows(level));
-    const std::size_t nodes = tree_.node_count(), own = is_server ? digits.code_rows() : digits.bit_rows(),
-                      rows = own + 2 * nodes + 2 + most_rows;
+    const std::size_t nodes = tree_.node_count(), rows = own_rows + 2 * nodes + 2 + most_rows;
     memory_words_ = rows * words_ + 2 * shape.count;
     memory_ = std::make_unique_for_overwrite<std::uint64_t[]>(memory_words_);
     std::uint64_t* free = memory_.get();
-    const auto taken = [&free](std::size_t size) {
+    const auto taken = [&free](std::size_t size) -> WordSpan {
         free += size;
-        return free - size;
+        return {free - size, size};
     };
-    own_ = taken(own * words_);
+    own_ = taken(own_rows * words_);
     g_ = taken(nodes * words_), p_ = taken(nodes * words_);
     top_ = taken(words_), wrap_ = taken(words_), sent_ = taken(most_rows * words_);
     shifted_ = taken(shape.count), z_ = taken(shape.count);
 
     for (std::size_t j = 0; j < shape.count; ++j) shifted_[j] = (x[j] & low_bits(shape.w)) >> shape.f;
-    if (is_server) {
-        digits_.codes(x, shape.count, own_);
-        digits_.server_leaves(own_, material.leaf_products, words_, {g_, p_, top_, wrap_});
-    } else {
-        digits_.bits(x, shape.count, own_);
-    }
 }
 
 Party::~Party() {
@@ -90,129 +93,165 @@ std::size_t Party::head_bytes() const {
     return kWordBytes * digits_.code_rows() * words_ + (shape_.gadget == Gadget::relu ? ring_bytes() : 0);
 }
 
-std::size_t Party::awaited() const {
-    return std::min<std::size_t>(openings_ - closed_, is_server_ || closed_ ? 2 : 1);
-}
-
-bool Party::is_last() const {
-    return is_server_ ? openings_ - closed_ < 2 : closed_ + awaited() == openings_;
-}
-
-std::size_t Party::first_bytes() const {
-    return opening_bytes(0, 1) + head_bytes();
-}
-
-std::size_t Party::received_bytes() const {
-    const std::size_t openings = opening_bytes(closed_, closed_ + awaited());
-    if (is_server_) return openings + (is_last() ? ring_bytes() : 0);
-    return openings + (closed_ == 0 ? head_bytes() : 0);
-}
-
-std::size_t Party::answer_bytes() const {
-    const std::size_t next = std::min(openings_, closed_ + awaited() + 1);
-    return opening_bytes(opened_, next) + (!is_server_ && is_last() ? ring_bytes() : 0);
-}
-
-void Party::first(std::uint8_t* out) {
-    refuse_unless(is_server_ && opened_ == 0, "only the server has a first message, once");
-    std::uint64_t* to = open(reinterpret_cast<std::uint64_t*>(out));
-    const std::size_t codes = digits_.code_rows() * words_;
-    for (std::size_t i = 0; i < codes; ++i) to[i] = own_[i] ^ material_.leaf_masks[i];
-    if (shape_.gadget != Gadget::relu) return;
-    const std::uint64_t ring = low_bits(shape_.k);
-    for (std::size_t j = 0; j < shape_.count; ++j) z_[j] = (shifted_[j] - material_.alpha[j]) & ring;
-    pack_ring(z_, shape_.count, shape_.k, reinterpret_cast<std::uint8_t*>(to + codes));
-}
-
-void Party::hear_head(const std::uint8_t* head) {
-    const auto* received = reinterpret_cast<const std::uint64_t*>(head);
-    digits_.client_leaves(own_, material_.leaf_products, received, words_, {g_, p_, top_, wrap_});
-    if (shape_.gadget == Gadget::relu)
-        unpack_ring(head + kWordBytes * digits_.code_rows() * words_, shape_.count, shape_.k, z_);
-}
-
-void Party::answer(const std::uint8_t* received, std::uint8_t* out) {
-    refuse_unless(!is_over_ && (!is_server_ || (opened_ > 0 && !is_last())), "this party has no answer left");
-    const bool is_last_of_all = is_last();
-    if (!is_server_ && closed_ == 0) hear_head(received + opening_bytes(0, 1));
-    std::uint64_t* end =
-        take(reinterpret_cast<const std::uint64_t*>(received), reinterpret_cast<std::uint64_t*>(out));
-    if (!is_last_of_all) return;
-    is_over_ = true;
-    share(shifted_);
-    for (std::size_t j = 0; j < shape_.count; ++j) shifted_[j] -= material_.new_mask[j];
-    pack_ring(shifted_, shape_.count, shape_.k, reinterpret_cast<std::uint8_t*>(end));
-}
-
-void Party::finish(const std::uint8_t* received, std::uint64_t* y) {
-    refuse_unless(is_server_ && !is_over_ && opened_ > 0 && is_last(),
-                  "only the server ends, with the last message");
-    is_over_ = true;
-    const std::size_t bytes = opening_bytes(closed_, openings_);
-    take(reinterpret_cast<const std::uint64_t*>(received), nullptr);
-    share(y);
-    unpack_ring(received + bytes, shape_.count, shape_.k, z_);
-    const std::uint64_t ring = low_bits(shape_.k);
-    for (std::size_t j = 0; j < shape_.count; ++j) y[j] = (y[j] + z_[j]) & ring;
-}
-
-std::uint64_t* Party::take(const std::uint64_t* received, std::uint64_t* out) {
-    for (std::size_t left = awaited(); left > 0; --left) {
+void Party::take(std::size_t openings, WordView received, WordSpan out) {
+    for (; openings > 0; --openings) {
         if (opened_ == closed_) out = open(out);
         const std::size_t words = opening_words(closed_);
-        close(received);
-        received += words;
+        close(received.first(words));
+        received = received.subspan(words);
     }
-    return opened_ < openings_ ? open(out) : out;
+    if (opened_ < openings_) open(out);
 }
 
-std::uint64_t* Party::open(std::uint64_t* out) {
-    const std::size_t words = opening_words(opened_);
+WordSpan Party::open(WordSpan out) {
+    const WordSpan opening = sent_.first(opening_words(opened_));
     if (opened_ + 1 < openings_) {
-        open_level(tree_, opened_, words_, g_, p_, material_.node_masks, sent_);
+        open_level(tree_, opened_, g_, p_, material_.node_masks, opening);
     } else {
-        results(sent_);
-        for (std::size_t i = 0; i < words; ++i) sent_[i] ^= material_.bits[i];
+        write_results(opening);
+        for (std::size_t i = 0; i < opening.size(); ++i) opening[i] ^= material_.bits[i];
     }
     ++opened_;
-    return std::copy_n(sent_, words, out);
+    std::copy(opening.begin(), opening.end(), out.begin());
+    return out.subspan(opening.size());
 }
 
-void Party::close(const std::uint64_t* received) {
+void Party::close(WordView received) {
     if (closed_ + 1 < openings_) {
-        close_level(tree_, closed_, words_, is_server_, sent_, received, material_.node_masks, g_, p_);
+        close_level(tree_, closed_, adds_public_, sent_, received, material_.node_masks, g_, p_);
     } else {
-        const std::size_t words = opening_words(closed_);
-        for (std::size_t i = 0; i < words; ++i) sent_[i] ^= received[i];
+        for (std::size_t i = 0; i < received.size(); ++i) sent_[i] ^= received[i];
     }
     ++closed_;
 }
 
-void Party::results(std::uint64_t* rows) const {
+void Party::write_results(WordSpan rows) const {
+    const auto node = [&](std::size_t number) { return g_.subspan(number * words_, words_); };
     const bool is_relu = shape_.gadget == Gadget::relu;
-    const std::uint64_t* into_top = g_ + tree_.sign_node() * words_;
+    const WordView into_top = node(tree_.sign_node());
     if (is_relu) {
-        const std::uint64_t flip = is_server_ ? ~std::uint64_t{0} : 0;
+        const std::uint64_t flip = adds_public_ ? ~std::uint64_t{0} : 0;
         for (std::size_t j = 0; j < words_; ++j) rows[j] = top_[j] ^ into_top[j] ^ flip;
-        rows += words_;
+        rows = rows.subspan(words_);
     }
-    if (is_relu && shape_.f == 0)
-        std::fill_n(rows, words_, 0);
-    else
-        std::copy_n(is_relu ? g_ + tree_.truncation_node() * words_ : into_top, words_, rows);
-    std::copy_n(wrap_, words_, rows + words_);
+    const auto write = [&rows](WordView plane) {
+        std::copy(plane.begin(), plane.end(), rows.begin());
+        rows = rows.subspan(plane.size());
+    };
+    if (is_relu && shape_.f == 0) {
+        std::fill_n(rows.begin(), words_, 0);
+        rows = rows.subspan(words_);
+    } else {
+        write(is_relu ? node(tree_.truncation_node()) : into_top);
+    }
+    write(wrap_);
 }
 
-void Party::share(std::uint64_t* y) const {
-    const std::size_t count = shape_.count;
-    const std::uint64_t *s = material_.arithmetic, *bits = sent_;
+void Party::share(WordView own, WordSpan y) const {
+    const auto plane = [&](std::size_t row) { return sent_.subspan(row * words_, words_); };
+    const auto shares = [&](std::size_t row) {
+        return material_.arithmetic.subspan(row * shape_.count, shape_.count);
+    };
     const unsigned wrap_shift = shape_.w - shape_.f;
-    if (shape_.gadget == Gadget::truncation)
-        return truncated_sum(bits, bits + words_, s, s + count, shifted_, count, shape_.k, wrap_shift,
-                             is_server_, y);
-    multiplex({bits, bits + words_, bits + 2 * words_, z_},
-              {s, s + count, s + 2 * count, s + 3 * count, s + 4 * count, s + 5 * count},
-              is_server_ ? material_.alpha : shifted_, count, shape_.k, wrap_shift, is_server_, y);
+    if (shape_.gadget == Gadget::truncation) {
+        truncated_sum(plane(0), plane(1), shares(0), shares(1), own, shape_.k, wrap_shift, adds_public_, y);
+    } else {
+        multiplex({plane(0), plane(1), plane(2), z_},
+                  {shares(0), shares(1), shares(2), shares(3), shares(4), shares(5)}, own, shape_.k,
+                  wrap_shift, adds_public_, y);
+    }
+}
+
+// --- server ---------------------------------------------------------------------------------------------------
+
+ServerParty::ServerParty(const GadgetShape& shape, const Digits& digits, const ServerMaterial& material,
+                         WordView x)
+    : Party(shape, digits, material, digits.code_rows(), true, x),
+      leaf_masks_(material.leaf_masks),
+      alpha_(material.alpha) {
+    digits_.codes(x, own_);
+    digits_.server_leaves(own_, material.leaf_products, leaves());
+}
+
+std::size_t ServerParty::awaited() const {
+    return std::min<std::size_t>(openings_ - closed_, 2);
+}
+
+std::size_t ServerParty::first_bytes() const {
+    return opening_bytes(0, 1) + head_bytes();
+}
+
+std::size_t ServerParty::received_bytes() const {
+    return opening_bytes(closed_, closed_ + awaited()) + (is_last() ? ring_bytes() : 0);
+}
+
+std::size_t ServerParty::answer_bytes() const {
+    return opening_bytes(opened_, std::min(openings_, closed_ + awaited() + 1));
+}
+
+void ServerParty::first(ByteSpan out) {
+    refuse_unless(opened_ == 0, "the server has a first message once");
+    const WordSpan codes = open(words_of(out));
+    for (std::size_t i = 0; i < own_.size(); ++i) codes[i] = own_[i] ^ leaf_masks_[i];
+    if (shape_.gadget != Gadget::relu) return;
+    const std::uint64_t ring = low_bits(shape_.k);
+    for (std::size_t j = 0; j < shape_.count; ++j) z_[j] = (shifted_[j] - alpha_[j]) & ring;
+    pack_ring(z_.data(), shape_.count, shape_.k, out.last(ring_bytes()).data());
+}
+
+void ServerParty::answer(ByteView received, ByteSpan out) {
+    refuse_unless(opened_ > 0 && !is_last(), "this party has no answer left");
+    take(awaited(), words_of(received), words_of(out));
+}
+
+void ServerParty::finish(ByteView received, WordSpan y) {
+    refuse_unless(!is_over_ && opened_ > 0 && is_last(), "the server ends once, with the last message");
+    is_over_ = true;
+    take(awaited(), words_of(received), {});
+    share(shape_.gadget == Gadget::relu ? alpha_ : shifted_, y);
+    unpack_ring(received.last(ring_bytes()).data(), shape_.count, shape_.k, z_.data());
+    const std::uint64_t ring = low_bits(shape_.k);
+    for (std::size_t j = 0; j < shape_.count; ++j) y[j] = (y[j] + z_[j]) & ring;
+}
+
+// --- client ---------------------------------------------------------------------------------------------------
+
+ClientParty::ClientParty(const GadgetShape& shape, const Digits& digits, const ClientMaterial& material,
+                         WordView x)
+    : Party(shape, digits, material, digits.bit_rows(), false, x), new_mask_(material.new_mask) {
+    digits_.bits(x, own_);
+}
+
+std::size_t ClientParty::awaited() const {
+    return std::min<std::size_t>(openings_ - closed_, closed_ ? 2 : 1);
+}
+
+std::size_t ClientParty::received_bytes() const {
+    return opening_bytes(closed_, closed_ + awaited()) + (closed_ == 0 ? head_bytes() : 0);
+}
+
+std::size_t ClientParty::answer_bytes() const {
+    const std::size_t next = std::min(openings_, closed_ + awaited() + 1);
+    return opening_bytes(opened_, next) + (is_last() ? ring_bytes() : 0);
+}
+
+void ClientParty::hear_head(ByteView head) {
+    const WordView codes = words_of(head).first(digits_.code_rows() * words_);
+    digits_.client_leaves(own_, material_.leaf_products, codes, leaves());
+    if (shape_.gadget == Gadget::relu)
+        unpack_ring(head.last(ring_bytes()).data(), shape_.count, shape_.k, z_.data());
+}
+
+void ClientParty::answer(ByteView received, ByteSpan out) {
+    refuse_unless(!is_over_, "this party has no answer left");
+    const bool is_last_of_all = is_last();
+    if (closed_ == 0) hear_head(received.last(head_bytes()));
+    take(awaited(), words_of(received), words_of(out));
+    if (!is_last_of_all) return;
+    is_over_ = true;
+    share(shifted_, shifted_);
+    for (std::size_t j = 0; j < shape_.count; ++j) shifted_[j] -= new_mask_[j];
+    pack_ring(shifted_.data(), shape_.count, shape_.k, out.last(ring_bytes()).data());
 }
 
 }  // namespace sphynx

@@ -1,4 +1,4 @@
-// One party of a GMW gadget over a batch of shared values, from message to message: all that it computes between
+// The parties of a GMW gadget over a batch of shared values, from message to message: all that one computes between
 // two messages is one call. The gadgets are a ReLU with truncation, max(x, 0) >> f, and a truncation, x >> f of
 // 0 <= x < 2^(w-1); both from the carries of x_s + x_c (carry_tree.h) and modulo 2^k.
 //
@@ -7,11 +7,10 @@
 //   client -> server   after the last opening: y_c - new_mask, packed
 //
 // Openings are those of the tree's levels, then of the results: d xor delta (a ReLU's), c_f xor b1, wrap xor b2. To
-// close one takes both parties'. A party serves once: its material must not be used again.
+// close one takes both parties'. A party serves once: its material must not be used again. Messages begin with whole
+// words, and are aligned to words.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
 #include <memory>
 
 #include "gmw/digits.h"
@@ -27,68 +26,116 @@ struct GadgetShape {
     unsigned w, k, f;
     std::size_t count;
 
-    void check()
-        const;  // throws unless 2 <= w <= k <= 64, count > 0, and f <= w - 2 or, truncating, 1 <= f < w
+    // Throws unless 2 <= w <= k <= 64, count > 0, and f <= w - 2 or, truncating, 1 <= f < w.
+    void check() const;
     Digits digits() const;
     std::size_t result_rows() const { return gadget == Gadget::relu ? 3 : 2; }
     std::size_t arithmetic_rows() const { return gadget == Gadget::relu ? 6 : 2; }
 };
 
-// Views that outlive the party, words each; see sphynx.core.gmw.Material.
+// What either party has of the preprocessing; see sphynx.core.gmw.Material. Views that outlive the party.
 struct PartyMaterial {
-    const std::uint64_t* leaf_products;
+    WordView leaf_products;
     NodeMasks node_masks;
-    const std::uint64_t *bits, *arithmetic;
-    const std::uint64_t *leaf_masks, *alpha;  // the server's; alpha a ReLU's
-    const std::uint64_t* new_mask;            // the client's
+    WordView bits, arithmetic;
 };
 
+struct ServerMaterial : PartyMaterial {
+    WordView leaf_masks, alpha;  // alpha: a ReLU's
+};
+
+struct ClientMaterial : PartyMaterial {
+    WordView new_mask;
+};
+
+// What both parties do: their own leaves, and the openings.
 class Party {
   public:
-    // `digits` are the shape's, and outlive the party; x: this party's shares, of which w bits count.
-    Party(const GadgetShape& shape, const Digits& digits, bool is_server, const PartyMaterial& material,
-          const std::uint64_t* x);
+    Party(const Party&) = delete;
+    Party& operator=(const Party&) = delete;
+
+    bool is_over() const { return is_over_; }
+
+  protected:
+    // `own_rows` planes are for the party's own leaves. Exactly one party adds what is public.
+    Party(const GadgetShape& shape, const Digits& digits, const PartyMaterial& material, std::size_t own_rows,
+          bool adds_public, WordView x);
     ~Party();  // zeroises its memory, in which are shares and what unmasks them
 
-    // The server's first message.
-    std::size_t first_bytes() const;
-    void first(std::uint8_t* out);
-
-    // The peer's next message, and the answer to it.
-    std::size_t received_bytes() const;
-    std::size_t answer_bytes() const;
-    bool is_last() const;  // the server answers no more, the client for the last time
-    bool is_over() const { return is_over_; }
-    void answer(const std::uint8_t* received, std::uint8_t* out);
-    // The server's, with the last message: its shares y - new_mask.
-    void finish(const std::uint8_t* received, std::uint64_t* y);
-
-  private:
-    std::size_t opening_words(std::size_t number) const;
     std::size_t opening_bytes(std::size_t first, std::size_t last) const;
-    std::size_t awaited() const;  // openings in the peer's next message
-    std::size_t head_bytes() const;
+    std::size_t head_bytes() const;  // codes, and z
     std::size_t ring_bytes() const;
-    void hear_head(const std::uint8_t* head);
-    std::uint64_t* open(std::uint64_t* out);
-    void close(const std::uint64_t* received);
-    std::uint64_t* take(const std::uint64_t* received, std::uint64_t* out);
-    void results(std::uint64_t* rows) const;
-    void share(std::uint64_t* y) const;
+    Digits::Leaves leaves() const { return {g_, p_, top_, wrap_}; }
+    // Writes this party's next opening and returns what is left of `out`.
+    WordSpan open(WordSpan out);
+    // Closes so many openings with the peer's and opens what can be opened then.
+    void take(std::size_t openings, WordView received, WordSpan out);
+    // The share of the results; own: alpha at a ReLU's server, else x >> f.
+    void share(WordView own, WordSpan y) const;
 
     GadgetShape shape_;
     const Digits& digits_;
-    const CarryTree& tree_;
-    bool is_server_, is_over_ = false;
     PartyMaterial material_;
+    bool is_over_ = false;
     std::size_t words_, openings_;
     std::size_t opened_ = 0, closed_ = 0;
+
+  private:
+    std::size_t opening_words(std::size_t number) const;
+    void close(WordView received);
+    void write_results(WordSpan rows) const;
+
+    const CarryTree& tree_;
+    bool adds_public_;
     std::size_t memory_words_;
     std::unique_ptr<std::uint64_t[]> memory_;  // of all below
-    std::uint64_t* own_;                       // the server's codes, the client's bits
-    std::uint64_t *g_, *p_, *top_, *wrap_;
-    std::uint64_t* sent_;  // this party's latest opening; of the last one, at the end, both parties' sum
-    std::uint64_t *shifted_, *z_;  // x >> f; a ReLU's z
+    WordSpan g_, p_, top_, wrap_;
+    WordSpan sent_;  // this party's latest opening; of the last one, at the end, both parties' sum
+
+  protected:
+    WordSpan own_;          // the server's codes, the client's bits
+    WordSpan shifted_, z_;  // x >> f; a ReLU's z
+};
+
+class ServerParty : public Party {
+  public:
+    // `digits` are the shape's, and outlive the party; x: this party's shares, of which w bits count.
+    ServerParty(const GadgetShape& shape, const Digits& digits, const ServerMaterial& material, WordView x);
+
+    std::size_t first_bytes() const;
+    void first(ByteSpan out);
+
+    // The client's next message, and the answer to it.
+    std::size_t received_bytes() const;
+    std::size_t answer_bytes() const;
+    bool is_last() const {
+        return openings_ - closed_ < 2;
+    }  // the next message is the last, without an answer
+    void answer(ByteView received, ByteSpan out);
+    // With the last message: the server's shares y - new_mask.
+    void finish(ByteView received, WordSpan y);
+
+  private:
+    std::size_t awaited() const;  // openings in the client's next message
+
+    WordView leaf_masks_, alpha_;
+};
+
+class ClientParty : public Party {
+  public:
+    ClientParty(const GadgetShape& shape, const Digits& digits, const ClientMaterial& material, WordView x);
+
+    // The server's next message, and the answer to it.
+    std::size_t received_bytes() const;
+    std::size_t answer_bytes() const;
+    bool is_last() const { return closed_ + awaited() == openings_; }  // the next answer is the last
+    void answer(ByteView received, ByteSpan out);
+
+  private:
+    std::size_t awaited() const;
+    void hear_head(ByteView head);
+
+    WordView new_mask_;
 };
 
 }  // namespace sphynx

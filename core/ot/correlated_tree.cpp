@@ -9,11 +9,11 @@
 namespace sphynx {
 namespace {
 
-void hash_nodes(const AesKey& key, const Block* nodes, Block* hashes, std::size_t count) {
+void hash_nodes(const AesKey& key, BlockView nodes, Block* hashes) {
     constexpr std::size_t most = 256;
     static constexpr Block no_tweaks[most] = {};
-    for (std::size_t i = 0; i < count; i += most) {
-        hash_blocks(key, nodes + i, no_tweaks, hashes + i, std::min(most, count - i));
+    for (std::size_t i = 0; i < nodes.size(); i += most) {
+        hash_blocks(key, &nodes[i], no_tweaks, hashes + i, std::min(most, nodes.size() - i));
     }
 }
 
@@ -28,47 +28,47 @@ constexpr Vector all_but_lowest = {~std::uint64_t{1}, ~std::uint64_t{0}};
 }  // namespace
 
 // Levels grow in place from the back: the children of node i take the places 2 i and 2 i + 1.
-void expand_correlated_tree(const AesKey& key, Block s, Block delta, unsigned depth, Block* leaves,
-                            Block* left_sums) {
-    std::vector<Block> hashes(std::size_t{1} << (depth - 1));
+void expand_correlated_tree(const AesKey& key, Block s, Block delta, BlockSpan leaves, BlockSpan left_sums) {
+    const std::size_t depth = left_sums.size();
+    std::vector<Block> hashes(leaves.size() / 2);
     leaves[0] = left_sums[0] = s;
     leaves[1] = s ^ delta;
-    for (unsigned level = 1; level < depth; ++level) {
+    for (std::size_t level = 1; level < depth; ++level) {
         const std::size_t nodes = std::size_t{1} << level;
-        hash_nodes(key, leaves, hashes.data(), nodes);
+        hash_nodes(key, leaves.first(nodes), hashes.data());
         Vector left_sum = {};
         const Vector kept = level + 1 == depth ? all_but_lowest : ~Vector{};
         for (std::size_t i = nodes; i-- > 0;) {
-            const auto left = loaded<Vector>(&hashes[i]), right = loaded<Vector>(leaves + i) ^ left;
-            store(leaves + 2 * i + 1, right & kept);
-            store(leaves + 2 * i, left & kept);
+            const auto left = loaded<Vector>(&hashes[i]), right = loaded<Vector>(&leaves[i]) ^ left;
+            store(&leaves[2 * i + 1], right & kept);
+            store(&leaves[2 * i], left & kept);
             left_sum ^= left;
         }
-        store(left_sums + level, left_sum);
+        store(&left_sums[level], left_sum);
     }
     if (depth == 1) {
-        for (int x = 0; x < 2; ++x) leaves[x].lo &= ~std::uint64_t{1};
+        for (Block& leaf : leaves) leaf.lo &= ~std::uint64_t{1};
     }
     zeroise(hashes.data(), hashes.size() * sizeof(Block));
 }
 
-void expand_without(std::uint64_t missing, const AesKey& key, const Block* known_sums, unsigned depth,
-                    Block* leaves) {
-    std::vector<Block> hashes(std::size_t{1} << (depth - 1));
+void expand_without(std::uint64_t missing, const AesKey& key, BlockView known_sums, BlockSpan leaves) {
+    const std::size_t depth = known_sums.size();
+    std::vector<Block> hashes(leaves.size() / 2);
     const Block zero = {};
     Block of_zero;  // both children of the zero at the missing path
-    hash_nodes(key, &zero, &of_zero, 1);
+    hash_nodes(key, {&zero, 1}, &of_zero);
     const Block is_right = mask_of(missing >> (depth - 1));
     leaves[0] = is_right & known_sums[0];
     leaves[1] = leaves[0] ^ known_sums[0];
     Block others = known_sums[0];  // of the last level: their sum is the missing leaf xor delta
-    for (unsigned level = 1; level < depth; ++level) {
+    for (std::size_t level = 1; level < depth; ++level) {
         const std::size_t nodes = std::size_t{1} << level;
-        hash_nodes(key, leaves, hashes.data(), nodes);
+        hash_nodes(key, leaves.first(nodes), hashes.data());
         auto left_sums = loaded<Vector>(&of_zero), node_sums = Vector{};
         for (std::size_t i = 0; i < nodes; ++i) {
             left_sums ^= loaded<Vector>(&hashes[i]);
-            node_sums ^= loaded<Vector>(leaves + i);
+            node_sums ^= loaded<Vector>(&leaves[i]);
         }
         Block left_sum, node_sum;
         store(&left_sum, left_sums);
@@ -82,17 +82,17 @@ void expand_without(std::uint64_t missing, const AesKey& key, const Block* known
                     at_right = of_zero ^ (mask_of(~goes_right.lo) & sibling);
         const auto to_left = loaded<Vector>(&at_left), to_right = loaded<Vector>(&at_right);
         for (std::size_t i = nodes; i-- > 0;) {
-            const auto left = loaded<Vector>(&hashes[i]), right = loaded<Vector>(leaves + i) ^ left,
+            const auto left = loaded<Vector>(&hashes[i]), right = loaded<Vector>(&leaves[i]) ^ left,
                        here = equal_mask(i, path);
-            store(leaves + 2 * i + 1, right ^ (here & to_right));
-            store(leaves + 2 * i, left ^ (here & to_left));
+            store(&leaves[2 * i + 1], right ^ (here & to_right));
+            store(&leaves[2 * i], left ^ (here & to_left));
         }
     }
     others.lo |= 1;
     const auto last = loaded<Vector>(&others);
-    for (std::size_t x = 0; x < std::size_t{1} << depth; ++x) {
-        const auto leaf = loaded<Vector>(leaves + x) & all_but_lowest;
-        store(leaves + x, leaf ^ (equal_mask(x, missing) & last));
+    for (std::size_t x = 0; x < leaves.size(); ++x) {
+        const auto leaf = loaded<Vector>(&leaves[x]) & all_but_lowest;
+        store(&leaves[x], leaf ^ (equal_mask(x, missing) & last));
     }
     zeroise(hashes.data(), hashes.size() * sizeof(Block));
 }

@@ -16,18 +16,15 @@
 // corrects it by a mask at every node. No branch or address depends on the index.
 #pragma once
 
-#include <cstdint>
-
 #include "crypto/aes.h"
+#include "views.h"
 
 namespace sphynx {
 
-// leaves: 2^depth blocks; left_sums: K_1 .. K_depth.
-void expand_correlated_tree(const AesKey& key, Block s, Block delta, unsigned depth, Block* leaves,
-                            Block* left_sums);
+// left_sums: K_1 .. K_depth, whose number is the depth; leaves: 2^depth.
+void expand_correlated_tree(const AesKey& key, Block s, Block delta, BlockSpan leaves, BlockSpan left_sums);
 
 // known_sums[l - 1] = K_l xor b_l delta.
-void expand_without(std::uint64_t missing, const AesKey& key, const Block* known_sums, unsigned depth,
-                    Block* leaves);
+void expand_without(std::uint64_t missing, const AesKey& key, BlockView known_sums, BlockSpan leaves);
 
 }  // namespace sphynx

@@ -76,13 +76,14 @@ void for_tiles(std::size_t column_blocks, std::size_t count, Block alpha, RowHas
     });
 }
 
-void store_transposed(const Block* rows, std::size_t columns, std::size_t count, Block* out) {
-    if (count == 128 * columns) {
-        transpose_rows_to_blocks(rows, columns, out);
+void store_transposed(BlockView rows, BlockSpan out) {
+    const std::size_t columns = rows.size() / 128;
+    if (out.size() == rows.size()) {
+        transpose_rows_to_blocks(rows.data(), columns, out.data());
     } else {
         Block padded[128 * tile];
-        transpose_rows_to_blocks(rows, columns, padded);
-        std::copy_n(padded, count, out);
+        transpose_rows_to_blocks(rows.data(), columns, padded);
+        std::copy_n(padded, out.size(), out.data());
         zeroise(padded, sizeof padded);
     }
 }
@@ -133,15 +134,14 @@ LeafStreams::LeafStreams(unsigned parameter, bool is_checked) : k(parameter), ch
     }
 }
 
-void LeafStreams::bind(const void* said, std::size_t bytes) {
+void LeafStreams::bind(ByteView said) {
     Blake2b hash(sizeof context_, "sphynx OT session");
     hash.update(&context_, sizeof context_);
-    hash.update(said, bytes);
+    hash.update(said.data(), said.size());
     hash.finish(&context_);
 }
 
-Block LeafStreams::challenge(std::size_t count, bool random_choices, const Block* message,
-                             std::size_t blocks) const {
+Block LeafStreams::challenge(std::size_t count, bool random_choices, BlockView sent) const {
     Blake2b hash(sizeof(Block), "sphynx OT extension");
     hash.update(&context_, sizeof context_);
     hash.update(extensions);
@@ -149,7 +149,7 @@ Block LeafStreams::challenge(std::size_t count, bool random_choices, const Block
     hash.update(random_choices);
     // The message is public and long: by a hash that takes it eight blocks at a time.
     std::uint8_t of_message[blake2sp_bytes];
-    blake2sp(message, blocks * sizeof(Block), of_message);
+    blake2sp(sent.data(), sent.size_bytes(), of_message);
     hash.update(of_message, sizeof of_message);
     Block alpha;
     hash.finish(&alpha);
@@ -168,18 +168,19 @@ Block LeafStreams::early_tweak() const {
     return tweak;
 }
 
-OtReceiver::OtReceiver(unsigned k, bool checked, const Block* base_pairs, Prg& prg, Block* setup)
+OtReceiver::OtReceiver(unsigned k, bool checked, BlockView base_pairs, Prg& prg, BlockSpan setup)
     : streams_(k, checked) {
-    Block* const session = setup + 2 * base_ot_count;
-    *session = prg.block();
-    streams_.begin_session(*session);
-    TreeCheck check(*session);
+    const Block session = setup[2 * base_ot_count] = prg.block();
+    Block* digests = setup.data() + 2 * base_ot_count + 1;  // of each tree, then of all
+    streams_.begin_session(session);
+    TreeCheck check(session);
     std::size_t row = 0;
     for (std::size_t tree = 0; tree < streams_.trees(); ++tree) {
         const unsigned depth = streams_.depths[tree];
         Block sums[16];
-        std::vector<Block> leaves = expand_tree(prg.block(), depth, streams_.salt(tree), sums);
-        if (checked) std::copy_n(check.seal(leaves).words, 2, session + 1 + 2 * tree);
+        std::vector<Block> leaves =
+            expand_tree(prg.block(), streams_.salt(tree), BlockSpan(sums).first(2 * depth));
+        if (checked) digests = std::copy_n(check.seal(leaves).words, 2, digests);
         for (const Block& leaf : leaves) streams_.leaves.emplace_back(leaf);
         zeroise(leaves.data(), leaves.size() * sizeof(Block));
         // On choice delta_b the sender must learn the sum of the children on the other side.
@@ -190,34 +191,35 @@ OtReceiver::OtReceiver(unsigned k, bool checked, const Block* base_pairs, Prg& p
         zeroise(sums, sizeof sums);
     }
     if (!checked) return;
-    std::copy_n(check.all_tags().words, 2, session + 1 + 2 * streams_.trees());
-    streams_.bind(setup, setup_blocks(k, checked) * sizeof(Block));
+    std::copy_n(check.all_tags().words, 2, digests);
+    streams_.bind(bytes_of(setup));
     mask_choices_ = AesKey(prg.block());
 }
 
 // Two passes: alpha is known when the whole message is. Until then rows stay where their t will be; those of tiles that
 // are not all OTs have a place of their own.
-void OtReceiver::extend(std::size_t count, std::uint64_t* choices, bool random_choices, Block* message,
-                        Block* t, unsigned threads) {
+void OtReceiver::extend(WordSpan choices, bool random_choices, BlockSpan message, BlockSpan t,
+                        unsigned threads) {
     const SymmetricKernels& kernels = symmetric_kernels();
     const bool checked = streams_.checked;
-    const std::size_t sent_trees = streams_.trees() - (random_choices ? 1 : 0);
+    const std::size_t count = t.size(), sent_trees = streams_.trees() - (random_choices ? 1 : 0);
     const std::size_t column_blocks = column_blocks_of(count, checked);
     const std::size_t whole_tiles = count / (128 * tile) * tile;  // in column blocks
     std::vector<Block> r(column_blocks), last_rows(128 * (column_blocks - whole_tiles));
     const auto rows_at = [&](std::size_t column) {
-        return column < whole_tiles ? t + 128 * column : last_rows.data() + 128 * (column - whole_tiles);
+        return column < whole_tiles ? t.data() + 128 * column
+                                    : last_rows.data() + 128 * (column - whole_tiles);
     };
     if (!random_choices) {
-        std::memcpy(static_cast<void*>(r.data()), choices, 8 * plane_words(count));
+        std::memcpy(static_cast<void*>(r.data()), choices.data(), choices.size_bytes());
         const Block number = {streams_.extensions, 0};
         if (checked) aes_encrypt(mask_choices_, &number, &r.back(), 1);
     }
     for_tiles(column_blocks, count, {}, nullptr, threads,
               [&](std::size_t column, std::size_t columns, std::size_t, RowHashes&) {
                   Block u[tile];
-                  Block *out = message + sent_trees * column, *row = rows_at(column),
-                        *chosen = r.data() + column;
+                  Block *out = message.data() + sent_trees * column, *row = rows_at(column);
+                  Block* const chosen = r.data() + column;
                   const AesKey* leaves = streams_.leaves.data();
                   for (std::size_t tree = 0; tree < streams_.trees(); ++tree) {
                       const unsigned depth = streams_.depths[tree];
@@ -234,23 +236,25 @@ void OtReceiver::extend(std::size_t count, std::uint64_t* choices, bool random_c
                   zeroise(u, sizeof u);
               });
     const std::size_t sent_blocks = sent_trees * column_blocks;
-    const Block alpha = checked ? streams_.challenge(count, random_choices, message, sent_blocks) : Block{};
+    const Block alpha =
+        checked ? streams_.challenge(count, random_choices, message.first(sent_blocks)) : Block{};
     RowHashes total(alpha, 0, column_blocks - 1);
     for_tiles(column_blocks, count, alpha, checked ? &total : nullptr, threads,
               [&](std::size_t column, std::size_t columns, std::size_t ots, RowHashes& hashes) {
-                  Block rows[128 * tile];
-                  std::copy_n(rows_at(column), 128 * columns, rows);
-                  if (checked) hashes.add(rows, r.data() + column, columns);
-                  store_transposed(rows, columns, ots, t + 128 * column);
-                  zeroise(rows, sizeof rows);
+                  Block memory[128 * tile];
+                  const BlockSpan rows(memory, 128 * columns);
+                  std::copy_n(rows_at(column), rows.size(), memory);
+                  if (checked) hashes.add(rows, BlockView(r).subspan(column, columns));
+                  store_transposed(rows, t.subspan(128 * column, ots));
+                  zeroise(memory, sizeof memory);
               });
     if (checked) {
         message[sent_blocks] = total.of_choices();
-        std::copy_n(total.digest_of_rows(nullptr).words, 2, message + sent_blocks + 1);
+        std::copy_n(total.digest_of_rows({}).words, 2, &message[sent_blocks + 1]);
     }
     if (random_choices) {
         // Bits past the last OT stay zero, as in every plane.
-        std::memcpy(choices, r.data(), 8 * plane_words(count));
+        std::memcpy(choices.data(), r.data(), choices.size_bytes());
         if (count % 64) choices[count / 64] &= (std::uint64_t{1} << (count % 64)) - 1;
     }
     zeroise(r.data(), r.size() * sizeof(Block));
@@ -259,19 +263,22 @@ void OtReceiver::extend(std::size_t count, std::uint64_t* choices, bool random_c
     ++streams_.extensions;
 }
 
-void hash_received(Block r, Block* t, std::size_t count, unsigned threads) {
-    for_tweaked(r, count, threads,
+void hash_received(Block r, BlockSpan t, unsigned threads) {
+    for_tweaked(r, t.size(), threads,
                 [t](const AesKey& key, const Block* tweaks, std::size_t first, std::size_t ots) {
-                    hash_blocks(key, t + first, tweaks, t + first, ots);
+                    hash_blocks(key, &t[first], tweaks, &t[first], ots);
                 });
 }
 
-OtSender::OtSender(unsigned k, bool checked, Block delta, const Block* base_keys, const Block* setup)
+OtSender::OtSender(unsigned k, bool checked, Block delta, BlockView base_keys, BlockView setup)
     : streams_(k, checked), delta_(delta) {
     if (!delta.lowest_bit()) throw std::invalid_argument("OT extension: the lowest bit of delta must be 1");
-    const Block* const session = setup + 2 * base_ot_count;
-    streams_.begin_session(*session);
-    TreeCheck check(*session);
+    const Block session = setup[2 * base_ot_count];
+    const auto digest = [tags = setup.subspan(2 * base_ot_count + 1)](std::size_t tree) -> Digest {
+        return {{tags[2 * tree], tags[2 * tree + 1]}};
+    };
+    streams_.begin_session(session);
+    TreeCheck check(session);
     unsigned row = 0;
     for (std::size_t tree = 0; tree < streams_.trees(); ++tree) {
         const unsigned depth = streams_.depths[tree];
@@ -283,32 +290,32 @@ OtSender::OtSender(unsigned k, bool checked, Block delta, const Block* base_keys
             const Block difference = setup[2 * row] ^ setup[2 * row + 1];
             sums[bit] = setup[2 * row] ^ (mask_of(chosen) & difference) ^ base_keys[row];
         }
-        std::vector<Block> leaves = expand_punctured_tree(index, depth, streams_.salt(tree), sums);
-        if (checked) check.open(leaves, index, {{session[1 + 2 * tree], session[2 + 2 * tree]}});
+        std::vector<Block> leaves =
+            expand_punctured_tree(index, streams_.salt(tree), BlockView(sums).first(depth));
+        if (checked) check.open(leaves, index, digest(tree));
         for (const Block& leaf : leaves) streams_.leaves.emplace_back(leaf);
         zeroise(leaves.data(), leaves.size() * sizeof(Block));
         zeroise(sums, sizeof sums);
     }
     if (!checked) return;
-    const Block* const hash = session + 1 + 2 * streams_.trees();
-    has_refused_ = public_value(difference(check.all_tags(), {{hash[0], hash[1]}})) != 0;
-    streams_.bind(setup, setup_blocks(k, checked) * sizeof(Block));
+    has_refused_ = public_value(difference(check.all_tags(), digest(streams_.trees()))) != 0;
+    streams_.bind(bytes_of(setup));
 }
 
-bool OtSender::extend(std::size_t count, bool random_choices, const Block* message, Block* q,
-                      unsigned threads) {
+bool OtSender::extend(bool random_choices, BlockView message, BlockSpan q, unsigned threads) {
     if (has_refused_) return false;
     const SymmetricKernels& kernels = symmetric_kernels();
     const bool checked = streams_.checked;
-    const std::size_t sent_trees = streams_.trees() - (random_choices ? 1 : 0);
+    const std::size_t count = q.size(), sent_trees = streams_.trees() - (random_choices ? 1 : 0);
     const std::size_t column_blocks = column_blocks_of(count, checked),
                       sent_blocks = sent_trees * column_blocks;
-    const Block alpha = checked ? streams_.challenge(count, random_choices, message, sent_blocks) : Block{};
+    const Block alpha =
+        checked ? streams_.challenge(count, random_choices, message.first(sent_blocks)) : Block{};
     RowHashes total(alpha, 0, column_blocks - 1);
     for_tiles(column_blocks, count, alpha, checked ? &total : nullptr, threads,
               [&](std::size_t column, std::size_t columns, std::size_t ots, RowHashes& hashes) {
                   Block rows[128 * tile];
-                  const Block* in = message + sent_trees * column;
+                  const Block* in = message.data() + sent_trees * column;
                   const AesKey* leaves = streams_.leaves.data();
                   unsigned row = 0;
                   for (std::size_t tree = 0; tree < streams_.trees(); ++tree) {
@@ -327,29 +334,29 @@ bool OtSender::extend(std::size_t count, bool random_choices, const Block* messa
                       }
                       in += columns;
                   }
-                  if (checked) hashes.add(rows, nullptr, columns);
-                  store_transposed(rows, columns, ots, q + 128 * column);
+                  const BlockView all_rows(rows, 128 * columns);
+                  if (checked) hashes.add(all_rows, {});
+                  store_transposed(all_rows, q.subspan(128 * column, ots));
                   zeroise(rows, sizeof rows);
               });
     streams_.next_column_block += column_blocks;
     ++streams_.extensions;
     if (!checked) return true;
-    const Block* const sent = message + sent_blocks;
+    const BlockView sent = message.subspan(sent_blocks);
     Block corrections[check_rows];
     for (std::size_t b = 0; b < check_rows; ++b) corrections[b] = mask_of(delta_.bit(b)) & sent[0];
     has_refused_ = public_value(difference(total.digest_of_rows(corrections), {{sent[1], sent[2]}})) != 0;
     zeroise(corrections, sizeof corrections);
-    if (has_refused_) zeroise(q, count * sizeof(Block));
+    if (has_refused_) zeroise(q.data(), q.size_bytes());
     return !has_refused_;
 }
 
-void OtSender::hash(Block r, const Block* q, std::size_t count, Block* zeros, Block* ones,
-                    unsigned threads) const {
-    for_tweaked(r, count, threads,
+void OtSender::hash(Block r, BlockView q, BlockSpan zeros, BlockSpan ones, unsigned threads) const {
+    for_tweaked(r, q.size(), threads,
                 [&](const AesKey& key, const Block* tweaks, std::size_t first, std::size_t ots) {
                     for (std::size_t j = first; j < first + ots; ++j) ones[j] = q[j] ^ delta_;
-                    hash_blocks(key, ones + first, tweaks, ones + first, ots);
-                    hash_blocks(key, q + first, tweaks, zeros + first, ots);
+                    hash_blocks(key, &ones[first], tweaks, &ones[first], ots);
+                    hash_blocks(key, &q[first], tweaks, &zeros[first], ots);
                 });
 }
 

@@ -59,9 +59,9 @@ struct LeafStreams {
         return session_ ^ Block { tree << 8, 0 };
     }
     // Binds later checks to what was said: `said`, and all that was bound before.
-    void bind(const void* said, std::size_t bytes);
-    // alpha of row_check.h for the next extension.
-    Block challenge(std::size_t count, bool random_choices, const Block* message, std::size_t blocks) const;
+    void bind(ByteView said);
+    // alpha of row_check.h for the next extension, whose trees say `sent`.
+    Block challenge(std::size_t count, bool random_choices, BlockView sent) const;
     // A tweak R of the last extension that both sides know before its message: AES_session(how many there were).
     Block early_tweak() const;
 
@@ -75,13 +75,13 @@ class OtReceiver {
   public:
     // base_pairs[2 j], [2 j + 1]: both keys of base OT j. `setup` receives setup_blocks blocks to send. All
     // secrets are drawn here.
-    OtReceiver(unsigned k, bool checked, const Block* base_pairs, Prg& prg, Block* setup);
+    OtReceiver(unsigned k, bool checked, BlockView base_pairs, Prg& prg, BlockSpan setup);
 
-    void bind(const void* said, std::size_t bytes) { streams_.bind(said, bytes); }
+    void bind(ByteView said) { streams_.bind(said); }
 
-    // choices: plane_words(count) words, read, or written where random_choices. t: count blocks.
-    void extend(std::size_t count, std::uint64_t* choices, bool random_choices, Block* message, Block* t,
-                unsigned threads);
+    // As many OTs as `t` has blocks. choices: their plane, read, or written where random_choices; message:
+    // extension_message_blocks.
+    void extend(WordSpan choices, bool random_choices, BlockSpan message, BlockSpan t, unsigned threads);
 
     Block early_tweak() const { return streams_.early_tweak(); }
 
@@ -91,32 +91,31 @@ class OtReceiver {
 };
 
 // Hashes the t of an extension, r its tweak, into the random-OT outputs, in place.
-void hash_received(Block r, Block* t, std::size_t count, unsigned threads);
+void hash_received(Block r, BlockSpan t, unsigned threads);
 
 class OtSender {
   public:
     // base_keys[j]: the key of base OT j for choice delta_j. delta's lowest bit must be 1 (it can then serve
     // as a garbling offset).
-    OtSender(unsigned k, bool checked, Block delta, const Block* base_keys, const Block* setup);
+    OtSender(unsigned k, bool checked, Block delta, BlockView base_keys, BlockView setup);
     ~OtSender() { zeroise(&delta_, sizeof delta_); }
     OtSender(const OtSender&) = delete;
     OtSender& operator=(const OtSender&) = delete;
 
-    void bind(const void* said, std::size_t bytes) { streams_.bind(said, bytes); }
+    void bind(ByteView said) { streams_.bind(said); }
 
     // Whether the receiver failed a check, of its set-up or of an extension. It may have learnt something of delta, which
     // must then serve nothing else: extend refuses from here on.
     bool has_refused() const { return has_refused_; }
 
-    // False, and no q, if the receiver is or was refused.
-    [[nodiscard]] bool extend(std::size_t count, bool random_choices, const Block* message, Block* q,
-                              unsigned threads);
+    // As many OTs as `q` has blocks. False, and no q, if the receiver is or was refused.
+    [[nodiscard]] bool extend(bool random_choices, BlockView message, BlockSpan q, unsigned threads);
 
     Block early_tweak() const { return streams_.early_tweak(); }
 
     // From the q of an extension, r its tweak: zeros[j] = H(q_j, j R), ones[j] = H(q_j xor delta, j R). q may be
     // `zeros`.
-    void hash(Block r, const Block* q, std::size_t count, Block* zeros, Block* ones, unsigned threads) const;
+    void hash(Block r, BlockView q, BlockSpan zeros, BlockSpan ones, unsigned threads) const;
 
   private:
     LeafStreams streams_;

@@ -11,13 +11,13 @@
 namespace sphynx {
 namespace {
 
-std::uint64_t choice_mask(std::span<const std::uint64_t> choices, std::size_t j) {
+std::uint64_t choice_mask(WordView choices, std::size_t j) {
     return -(choices[j / 64] >> (j % 64) & 1);
 }
 
 }  // namespace
 
-void low_bit_planes(Pads pads, unsigned width, std::span<std::uint64_t> planes) {
+void low_bit_planes(Pads pads, unsigned width, WordSpan planes) {
     const std::size_t count = pads.size(), words = plane_words(count);
     std::uint64_t low[64], bits[64];
     for (std::size_t word = 0; word < words; ++word) {
@@ -39,7 +39,7 @@ void low_bit_planes(Pads pads, unsigned width, std::span<std::uint64_t> planes) 
     zeroise(bits, sizeof bits);
 }
 
-void expand_pads(Pads pads, std::size_t length, std::span<Block> out, unsigned threads) {
+void expand_pads(Pads pads, std::size_t length, BlockSpan out, unsigned threads) {
     constexpr std::size_t of_key = 64;  // blocks that take as long as a key's schedule
     const std::size_t grain = std::max<std::size_t>(1, kSeedGrain / (length + of_key));
     parallel_ranges(pads.size(), grain, threads, [&](std::size_t begin, std::size_t end) {
@@ -48,24 +48,21 @@ void expand_pads(Pads pads, std::size_t length, std::span<Block> out, unsigned t
     });
 }
 
-void send_chosen(Pads m0, Pads m1, std::span<const Block> x0, std::span<const Block> x1,
-                 std::span<Block> message) {
+void send_chosen(Pads m0, Pads m1, BlockView x0, BlockView x1, BlockSpan message) {
     for (std::size_t j = 0; j < m0.size(); ++j) {
         message[2 * j] = x0[j] ^ m0[j];
         message[2 * j + 1] = x1[j] ^ m1[j];
     }
 }
 
-void receive_chosen(Pads m_r, std::span<const std::uint64_t> choices, std::span<const Block> message,
-                    std::span<Block> out) {
+void receive_chosen(Pads m_r, WordView choices, BlockView message, BlockSpan out) {
     for (std::size_t j = 0; j < m_r.size(); ++j) {
         const Block difference = message[2 * j] ^ message[2 * j + 1];
         out[j] = m_r[j] ^ message[2 * j] ^ (mask_of(choice_mask(choices, j)) & difference);
     }
 }
 
-void send_products(Pads m0, Pads m1, std::span<const std::uint64_t> x, unsigned width,
-                   std::span<std::uint8_t> message, std::span<std::uint64_t> shares) {
+void send_products(Pads m0, Pads m1, WordView x, unsigned width, ByteSpan message, WordSpan shares) {
     const std::size_t count = m0.size();
     const std::uint64_t ring = ~std::uint64_t{0} >> (64 - width);
     std::vector<std::uint64_t> corrections(count);
@@ -76,8 +73,7 @@ void send_products(Pads m0, Pads m1, std::span<const std::uint64_t> x, unsigned 
     pack_ring(corrections.data(), count, width, message.data());
 }
 
-void receive_products(Pads m_r, std::span<const std::uint64_t> choices, std::span<const std::uint8_t> message,
-                      unsigned width, std::span<std::uint64_t> shares) {
+void receive_products(Pads m_r, WordView choices, ByteView message, unsigned width, WordSpan shares) {
     const std::size_t count = m_r.size();
     const std::uint64_t ring = ~std::uint64_t{0} >> (64 - width);
     unpack_ring(message.data(), count, width, shares.data());

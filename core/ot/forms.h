@@ -10,32 +10,25 @@
 //   products   m0 + x - m1           r * x for the sender's ring element x, shared additively mod 2^width
 #pragma once
 
-#include <cstdint>
-#include <span>
-
-#include "crypto/block.h"
+#include "views.h"
 
 namespace sphynx {
 
 // The first argument tells how many OTs there are, `count`; the others fit it.
-using Pads = std::span<const Block>;
+using Pads = BlockView;
 
 // planes[b * plane_words(count) + ..] = bit b of each block, b < width <= 64.
-void low_bit_planes(Pads pads, unsigned width, std::span<std::uint64_t> planes);
+void low_bit_planes(Pads pads, unsigned width, WordSpan planes);
 
 // out[j * length ..]: `length` blocks of stream 0 under pad j, as expand_seed makes them. threads = 0 takes all cores.
-void expand_pads(Pads pads, std::size_t length, std::span<Block> out, unsigned threads);
+void expand_pads(Pads pads, std::size_t length, BlockSpan out, unsigned threads);
 
 // message: 2 * count blocks.
-void send_chosen(Pads m0, Pads m1, std::span<const Block> x0, std::span<const Block> x1,
-                 std::span<Block> message);
-void receive_chosen(Pads m_r, std::span<const std::uint64_t> choices, std::span<const Block> message,
-                    std::span<Block> out);
+void send_chosen(Pads m0, Pads m1, BlockView x0, BlockView x1, BlockSpan message);
+void receive_chosen(Pads m_r, WordView choices, BlockView message, BlockSpan out);
 
 // message: packed_bytes(count, width). shares_sender[j] + shares_receiver[j] = r_j x[j] mod 2^width.
-void send_products(Pads m0, Pads m1, std::span<const std::uint64_t> x, unsigned width,
-                   std::span<std::uint8_t> message, std::span<std::uint64_t> shares);
-void receive_products(Pads m_r, std::span<const std::uint64_t> choices, std::span<const std::uint8_t> message,
-                      unsigned width, std::span<std::uint64_t> shares);
+void send_products(Pads m0, Pads m1, WordView x, unsigned width, ByteSpan message, WordSpan shares);
+void receive_products(Pads m_r, WordView choices, ByteView message, unsigned width, WordSpan shares);
 
 }  // namespace sphynx

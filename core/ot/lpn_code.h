@@ -9,6 +9,7 @@
 #pragma once
 
 #include "crypto/aes.h"
+#include "views.h"
 
 namespace sphynx {
 
@@ -19,8 +20,8 @@ class LpnCode {
     // Codes `secret` entries, below 2^32.
     LpnCode(Block public_seed, std::size_t secret) : seed_(public_seed), secret_(secret) {}
 
-    // out[i] ^= row first_row + i of the matrix times `vector`.
-    void add_rows(const Block* vector, std::size_t first_row, std::size_t count, Block* out) const;
+    // out[i] ^= row first_row + i of the matrix times `vector`, which has `secret` entries.
+    void add_rows(BlockView vector, std::size_t first_row, BlockSpan out) const;
 
   private:
     AesKey seed_;

@@ -9,7 +9,7 @@ struct Children {
     Block zero, one;
 };
 
-Children children_of(Block node, Block salt, unsigned bit) {
+Children children_of(Block node, Block salt, std::size_t bit) {
     const AesKey key(node);
     const Block plain[2] = {salt ^ Block{2 * bit, 0}, salt ^ Block{2 * bit + 1, 0}};
     Block cipher[2];
@@ -19,11 +19,11 @@ Children children_of(Block node, Block salt, unsigned bit) {
 
 }  // namespace
 
-std::vector<Block> expand_tree(Block root, unsigned depth, Block salt, Block* level_sums) {
+std::vector<Block> expand_tree(Block root, Block salt, BlockSpan level_sums) {
     std::vector<Block> nodes = {root};
-    for (unsigned bit = depth; bit-- > 0;) {
+    for (std::size_t bit = level_sums.size() / 2; bit-- > 0;) {
         std::vector<Block> next(2 * nodes.size());
-        Block* sums = level_sums + 2 * bit;
+        const BlockSpan sums = level_sums.subspan(2 * bit, 2);
         sums[0] = sums[1] = {};
         for (std::size_t i = 0; i < nodes.size(); ++i) {
             const Children children = children_of(nodes[i], salt, bit);
@@ -38,10 +38,9 @@ std::vector<Block> expand_tree(Block root, unsigned depth, Block salt, Block* le
     return nodes;
 }
 
-std::vector<Block> expand_punctured_tree(unsigned delta, unsigned depth, Block salt,
-                                         const Block* known_sums) {
+std::vector<Block> expand_punctured_tree(unsigned delta, Block salt, BlockView known_sums) {
     std::vector<Block> nodes = {Block{}};  // the root lies on the missing path
-    for (unsigned bit = depth; bit-- > 0;) {
+    for (std::size_t bit = known_sums.size(); bit-- > 0;) {
         const Block swap = mask_of(delta >> bit);
         std::vector<Block> next(2 * nodes.size());
         Block sibling = known_sums[bit];

@@ -12,15 +12,15 @@
 
 #include <vector>
 
-#include "crypto/block.h"
+#include "views.h"
 
 namespace sphynx {
 
-// Leaves x = 0 .. 2^depth - 1 under `root`; level_sums[2 b + c] is the sum of all children with bit c at the
+// Leaves x = 0 .. 2^depth - 1 under `root`; level_sums[2 b + c], b < depth, is the sum of all children with bit c at the
 // level of bit b of x (the root's children are bit depth - 1).
-std::vector<Block> expand_tree(Block root, unsigned depth, Block salt, Block* level_sums);
+std::vector<Block> expand_tree(Block root, Block salt, BlockSpan level_sums);
 
-// Leaves y = 1 .. 2^depth - 1 (y = 0 is left zero) from known_sums[b] = level_sums[2 b + (1 xor delta_b)].
-std::vector<Block> expand_punctured_tree(unsigned delta, unsigned depth, Block salt, const Block* known_sums);
+// Leaves y = 1 .. 2^depth - 1 (y = 0 is left zero) from known_sums[b] = level_sums[2 b + (1 xor delta_b)], b < depth.
+std::vector<Block> expand_punctured_tree(unsigned delta, Block salt, BlockView known_sums);
 
 }  // namespace sphynx

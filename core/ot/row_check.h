@@ -24,16 +24,17 @@ constexpr std::size_t check_rows = 128;
 // The hashes of the rows so far. One for each thread; they add up.
 class RowHashes {
   public:
-    // Takes rows whose first block is number `column` of `last` blocks before the last one: rows[b * columns ..], r[..].
+    // Takes rows whose first block is number `column` of `last` blocks before the last one.
     RowHashes(Block alpha, std::size_t column, std::size_t last);
-    void add(const Block* rows, const Block* r, std::size_t columns);
+    // rows[b * columns ..], at most most_folded_columns of each; r[..] at the receiver, none at the sender.
+    void add(BlockView rows, BlockView r);
     RowHashes& operator^=(const RowHashes& other);
 
     ~RowHashes() { zeroise(this, sizeof *this); }
 
     Block of_choices() const { return of_choices_.reduced(); }
     // A digest of the rows' hashes, row b's xor `corrections[b]`, if there are any.
-    Digest digest_of_rows(const Block* corrections) const;
+    Digest digest_of_rows(BlockView corrections) const;
 
   private:
     OpenSum of_choices_, of_rows_[check_rows];

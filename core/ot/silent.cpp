@@ -14,26 +14,29 @@
 namespace sphynx {
 namespace {
 
-// Results first .. first + count - 1 of a batch; leaves_of(tree, leaves) makes a tree's.
+constexpr unsigned most_depth = 24;
+
+// Results of a batch from number `first` on; leaves_of(tree, leaves) makes a tree's.
 template <class Leaves>
-void make_results(const SilentShape& shape, const SilentBatch& batch, std::size_t first, std::size_t count,
-                  Block* out, unsigned threads, const Leaves& leaves_of) {
-    const std::size_t size = std::size_t{1} << shape.depth, last = first + count, first_tree = first / size;
+void make_results(const SilentShape& shape, const SilentBatch& batch, std::size_t first, BlockSpan out,
+                  unsigned threads, const Leaves& leaves_of) {
+    const std::size_t size = std::size_t{1} << shape.depth, last = first + out.size(),
+                      first_tree = first / size;
     parallel_ranges(
         (last + size - 1) / size - first_tree, 1, threads, [&](std::size_t begin_tree, std::size_t end_tree) {
             std::vector<Block> partly;
             for (std::size_t tree = first_tree + begin_tree; tree < first_tree + end_tree; ++tree) {
                 const std::size_t begin = std::max(first, tree * size),
                                   end = std::min(last, (tree + 1) * size);
-                Block* const to = out + (begin - first);
-                if (end - begin == size) {
+                const BlockSpan to = out.subspan(begin - first, end - begin);
+                if (to.size() == size) {
                     leaves_of(tree, to);
                 } else {
                     partly.resize(size);
-                    leaves_of(tree, partly.data());
-                    std::copy_n(partly.data() + (begin - tree * size), end - begin, to);
+                    leaves_of(tree, partly);
+                    std::copy_n(&partly[begin - tree * size], to.size(), to.data());
                 }
-                batch.code.add_rows(batch.seeds.data(), begin, end - begin, to);
+                batch.code.add_rows(BlockView(batch.seeds).first(shape.secret), begin, to);
             }
             zeroise(partly.data(), partly.size() * sizeof(Block));
         });
@@ -47,8 +50,8 @@ Block sum_leaves(const SilentShape& shape, const LeafPolynomial& polynomial, uns
     parallel_ranges(shape.trees, 1, threads, [&](std::size_t begin, std::size_t end) {
         std::vector<Block> leaves(std::size_t{1} << shape.depth);
         for (std::size_t tree = begin; tree < end; ++tree) {
-            leaves_of(tree, leaves.data());
-            trees[tree] = polynomial.of_tree(leaves.data());
+            leaves_of(tree, leaves);
+            trees[tree] = polynomial.of_tree(leaves);
         }
         zeroise(leaves.data(), leaves.size() * sizeof(Block));
     });
@@ -90,8 +93,8 @@ BatchKeys keys_of_batch(Block session, std::uint64_t number) {
 
 void SilentShape::require_valid() const {
     constexpr std::size_t most = std::size_t{1} << 32;
-    if (depth < 1 || depth > 24 || trees < 1 || trees > most >> depth || secret < 1 || secret >= most ||
-        samples() <= seeds()) {
+    if (depth < 1 || depth > most_depth || trees < 1 || trees > most >> depth || secret < 1 ||
+        secret >= most || samples() <= seeds()) {
         throw std::invalid_argument("silent OT: a batch of this shape is not larger than its seeds");
     }
 }
@@ -104,12 +107,12 @@ SilentBatch::SilentBatch(const SilentShape& shape, Block session, std::uint64_t 
 
 // --- sender ---------------------------------------------------------------------------------------------------
 
-SilentSender::SilentSender(const SilentShape& shape, Block session, Block delta, const Block* q)
+SilentSender::SilentSender(const SilentShape& shape, Block session, Block delta, BlockView q)
     : shape_(shape), session_(session), delta_(delta) {
     shape.require_valid();
     if (!delta.lowest_bit()) throw std::invalid_argument("silent OT: the lowest bit of delta must be 1");
     // t = q xor r delta = (q xor delta) xor (1 - r) delta: taken so, the lowest bit of q is 0, and that of t the choice.
-    first_seeds_.assign(q, q + shape.seeds());
+    first_seeds_.assign(q.begin(), q.end());
     for (Block& seed : first_seeds_) seed ^= mask_of(seed.lo) & delta;
 }
 
@@ -118,25 +121,25 @@ SilentSender::~SilentSender() {
     zeroise(first_seeds_.data(), first_seeds_.size() * sizeof(Block));
 }
 
-void SilentSender::leaves_of(const Batch& batch, std::size_t tree, Block* leaves, Block* left_sums) const {
+void SilentSender::leaves_of(const Batch& batch, std::size_t tree, BlockSpan leaves,
+                             BlockSpan left_sums) const {
     Block root;
     expand_seed(batch.roots, 0, tree, &root, 1);
-    expand_correlated_tree(batch.tree_key, root, delta_, shape_.depth, leaves, left_sums);
+    expand_correlated_tree(batch.tree_key, root, delta_, leaves, left_sums);
 }
 
-void SilentSender::results(const Batch& batch, std::size_t first, std::size_t count, Block* out,
-                           unsigned threads) const {
-    make_results(shape_, batch, first, count, out, threads, [&](std::size_t tree, Block* leaves) {
-        Block sums[24];
-        leaves_of(batch, tree, leaves, sums);
+void SilentSender::results(const Batch& batch, std::size_t first, BlockSpan out, unsigned threads) const {
+    make_results(shape_, batch, first, out, threads, [&](std::size_t tree, BlockSpan leaves) {
+        Block sums[most_depth];
+        leaves_of(batch, tree, leaves, BlockSpan(sums).first(shape_.depth));
     });
 }
 
-void SilentSender::refill(Prg& prg, Block* message, unsigned threads) {
+void SilentSender::refill(Prg& prg, BlockSpan message, unsigned threads) {
     std::vector<Block> seeds = std::move(first_seeds_);
     if (!batches_.empty()) {
         seeds.resize(shape_.seeds());
-        results(batches_.back(), shape_.usable(), shape_.seeds(), seeds.data(), threads);
+        results(batches_.back(), shape_.usable(), seeds, threads);
         if (batches_.front().used == shape_.usable()) batches_.pop_front();
     }
     Batch& batch = batches_.emplace_back(shape_, session_, batch_count_++, std::move(seeds));
@@ -146,13 +149,13 @@ void SilentSender::refill(Prg& prg, Block* message, unsigned threads) {
     parallel_ranges(shape_.trees, 1, threads, [&](std::size_t begin, std::size_t end) {
         std::vector<Block> leaves(std::size_t{1} << depth);
         for (std::size_t tree = begin; tree < end; ++tree) {
-            Block* const sums = message + tree * depth;
-            leaves_of(batch, tree, leaves.data(), sums);
+            const BlockSpan sums = message.subspan(tree * depth, depth);
+            leaves_of(batch, tree, leaves, sums);
             for (unsigned level = 0; level < depth; ++level) sums[level] ^= masks[tree * depth + level];
         }
         zeroise(leaves.data(), leaves.size() * sizeof(Block));
     });
-    alpha_ = silent_challenge(session_, batch_count_, message, shape_.refill_blocks());
+    alpha_ = silent_challenge(session_, batch_count_, message);
     available_ += shape_.usable();
 }
 
@@ -160,22 +163,23 @@ Digest SilentSender::prove(Block masked, unsigned threads) const {
     if (batches_.empty()) throw std::invalid_argument("silent OT: a refill is proved after it");
     const Batch& batch = batches_.back();
     const LeafPolynomial polynomial(alpha_, shape_.depth);
-    Block sum = sum_leaves(shape_, polynomial, threads, [&](std::size_t tree, Block* leaves) {
-        Block sums[24];
-        leaves_of(batch, tree, leaves, sums);
+    Block sum = sum_leaves(shape_, polynomial, threads, [&](std::size_t tree, BlockSpan leaves) {
+        Block sums[most_depth];
+        leaves_of(batch, tree, leaves, BlockSpan(sums).first(shape_.depth));
     });
-    sum ^= field_element_of(batch.seeds.data() + shape_.seeds() - SilentShape::check_ots);
+    sum ^= field_element_of(BlockView(batch.seeds).last(SilentShape::check_ots));
     return silent_proof(session_, batch_count_, sum ^ field_product(masked, delta_));
 }
 
-void SilentSender::extend(std::size_t count, const Block* corrections, Block* q, unsigned threads) {
+void SilentSender::extend(BlockView corrections, BlockSpan q, unsigned threads) {
+    const std::size_t count = q.size();
     require_available(count, available_);
     available_ -= count;
     take_results(shape_, batches_, count,
                  [&](const Batch& batch, std::size_t first, std::size_t part, std::size_t ot) {
-                     results(batch, first, part, q + ot, threads);
+                     results(batch, first, q.subspan(ot, part), threads);
                  });
-    if (corrections == nullptr) return;
+    if (corrections.empty()) return;
     for (std::size_t first = 0; first < count; first += 64) {
         const Block& block = corrections[first / 128];
         const std::uint64_t bits = first % 128 ? block.hi : block.lo;
@@ -186,10 +190,10 @@ void SilentSender::extend(std::size_t count, const Block* corrections, Block* q,
 
 // --- receiver -------------------------------------------------------------------------------------------------
 
-SilentReceiver::SilentReceiver(const SilentShape& shape, bool checked, Block session, const Block* t)
+SilentReceiver::SilentReceiver(const SilentShape& shape, bool checked, Block session, BlockView t)
     : shape_(shape), checked_(checked), session_(session) {
     shape.require_valid();
-    first_seeds_.assign(t, t + shape.seeds());
+    first_seeds_.assign(t.begin(), t.end());
 }
 
 SilentReceiver::~SilentReceiver() {
@@ -201,25 +205,24 @@ SilentReceiver::Batch::~Batch() {
     zeroise(missing.data(), missing.size() * sizeof missing[0]);
 }
 
-void SilentReceiver::leaves_of(const Batch& batch, std::size_t tree, Block* leaves) const {
-    expand_without(batch.missing[tree], batch.tree_key, batch.known_sums.data() + tree * shape_.depth,
-                   shape_.depth, leaves);
+void SilentReceiver::leaves_of(const Batch& batch, std::size_t tree, BlockSpan leaves) const {
+    expand_without(batch.missing[tree], batch.tree_key,
+                   BlockView(batch.known_sums).subspan(tree * shape_.depth, shape_.depth), leaves);
 }
 
-void SilentReceiver::results(const Batch& batch, std::size_t first, std::size_t count, Block* out,
-                             unsigned threads) const {
-    make_results(shape_, batch, first, count, out, threads,
-                 [&](std::size_t tree, Block* leaves) { leaves_of(batch, tree, leaves); });
+void SilentReceiver::results(const Batch& batch, std::size_t first, BlockSpan out, unsigned threads) const {
+    make_results(shape_, batch, first, out, threads,
+                 [&](std::size_t tree, BlockSpan leaves) { leaves_of(batch, tree, leaves); });
 }
 
-Block SilentReceiver::refill(const Block* message, unsigned threads) {
+Block SilentReceiver::refill(BlockView message, unsigned threads) {
     if (is_waiting_ || has_refused_) {
         throw std::invalid_argument("silent OT: the refill before this one was not accepted");
     }
     std::vector<Block> seeds = std::move(first_seeds_);
     if (!batches_.empty()) {
         seeds.resize(shape_.seeds());
-        results(batches_.back(), shape_.usable(), shape_.seeds(), seeds.data(), threads);
+        results(batches_.back(), shape_.usable(), seeds, threads);
         if (batches_.front().used == shape_.usable()) batches_.pop_front();
     }
     Batch& batch = batches_.emplace_back(shape_, session_, batch_count_++, std::move(seeds));
@@ -236,13 +239,12 @@ Block SilentReceiver::refill(const Block* message, unsigned threads) {
     available_ += shape_.usable();
     if (!checked_) return {};
     is_waiting_ = true;
-    return begin_check(batch, silent_challenge(session_, batch_count_, message, shape_.refill_blocks()),
-                       threads);
+    return begin_check(batch, silent_challenge(session_, batch_count_, message), threads);
 }
 
 Block SilentReceiver::begin_check(const Batch& batch, Block alpha, unsigned threads) {
     const LeafPolynomial polynomial(alpha, shape_.depth);
-    const Block* const masks = batch.seeds.data() + shape_.seeds() - SilentShape::check_ots;
+    const BlockView masks = BlockView(batch.seeds).last(SilentShape::check_ots);
     std::vector<Block> noise;
     for (const std::uint64_t missing : batch.missing) noise.push_back(polynomial.of_leaf(missing));
     Block masked = polynomial.of_batch(noise);
@@ -250,7 +252,7 @@ Block SilentReceiver::begin_check(const Batch& batch, Block alpha, unsigned thre
         (i < 64 ? masked.lo : masked.hi) ^= (masks[i].lo & 1) << (i % 64);
     }
     const Block sum = sum_leaves(shape_, polynomial, threads,
-                                 [&](std::size_t tree, Block* leaves) { leaves_of(batch, tree, leaves); });
+                                 [&](std::size_t tree, BlockSpan leaves) { leaves_of(batch, tree, leaves); });
     expected_ = silent_proof(session_, batch_count_, sum ^ field_element_of(masks));
     return masked;
 }
@@ -262,13 +264,14 @@ bool SilentReceiver::accept(const Digest& proof) {
     return !has_refused_;
 }
 
-void SilentReceiver::extend(std::size_t count, std::uint64_t* choices, bool random_choices, Block* message,
-                            Block* t, unsigned threads) {
+void SilentReceiver::extend(WordSpan choices, bool random_choices, BlockSpan message, BlockSpan t,
+                            unsigned threads) {
+    const std::size_t count = t.size();
     require_available(count, available());
     available_ -= count;
     take_results(shape_, batches_, count,
                  [&](const Batch& batch, std::size_t first, std::size_t part, std::size_t ot) {
-                     results(batch, first, part, t + ot, threads);
+                     results(batch, first, t.subspan(ot, part), threads);
                  });
     for (std::size_t first = 0; first < count; first += 64) {
         const std::size_t ots = std::min<std::size_t>(64, count - first);

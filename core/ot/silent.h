@@ -81,30 +81,29 @@ struct SilentBatch {
 class SilentSender {
   public:
     // q: shape.seeds() blocks of an extension with random choices. `session` is public, the same at both parties.
-    SilentSender(const SilentShape& shape, Block session, Block delta, const Block* q);
+    SilentSender(const SilentShape& shape, Block session, Block delta, BlockView q);
     ~SilentSender();
     SilentSender(const SilentSender&) = delete;
     SilentSender& operator=(const SilentSender&) = delete;
 
     // Begins another batch; `message`: refill_blocks() blocks to send. Secrets are drawn from `prg`.
-    void refill(Prg& prg, Block* message, unsigned threads);
+    void refill(Prg& prg, BlockSpan message, unsigned threads);
 
     // What a receiver that checks expects for the trees of the last refill.
     Digest prove(Block masked, unsigned threads) const;
 
     std::size_t available() const { return available_; }
 
-    // corrections: silent_message_blocks blocks, or nullptr for random choices. q: count <= available() blocks.
-    void extend(std::size_t count, const Block* corrections, Block* q, unsigned threads);
+    // As many OTs as `q` has blocks, at most available(). corrections: silent_message_blocks, none for random choices.
+    void extend(BlockView corrections, BlockSpan q, unsigned threads);
 
   private:
     struct Batch : SilentBatch {
         using SilentBatch::SilentBatch;
         AesKey roots;
     };
-    void leaves_of(const Batch& batch, std::size_t tree, Block* leaves, Block* left_sums) const;
-    void results(const Batch& batch, std::size_t first, std::size_t count, Block* out,
-                 unsigned threads) const;
+    void leaves_of(const Batch& batch, std::size_t tree, BlockSpan leaves, BlockSpan left_sums) const;
+    void results(const Batch& batch, std::size_t first, BlockSpan out, unsigned threads) const;
 
     SilentShape shape_;
     Block session_, delta_, alpha_ = {};
@@ -117,23 +116,23 @@ class SilentSender {
 class SilentReceiver {
   public:
     // t: shape.seeds() blocks of an extension with random choices, whose choices it makes anew.
-    SilentReceiver(const SilentShape& shape, bool checked, Block session, const Block* t);
+    SilentReceiver(const SilentShape& shape, bool checked, Block session, BlockView t);
     ~SilentReceiver();
     SilentReceiver(const SilentReceiver&) = delete;
     SilentReceiver& operator=(const SilentReceiver&) = delete;
 
     // Begins another batch. Where `checked`, returns what the sender shall prove it for, and nothing is available
     // until accept() has seen the proof; else zero.
-    Block refill(const Block* message, unsigned threads);
+    Block refill(BlockView message, unsigned threads);
 
     // Whether the sender made its trees as it must; if not, everything is refused from here on.
     [[nodiscard]] bool accept(const Digest& proof);
 
     std::size_t available() const { return is_waiting_ || has_refused_ ? 0 : available_; }
 
-    // choices: plane_words(count) words, read, or written where random_choices. t: count <= available() blocks.
-    void extend(std::size_t count, std::uint64_t* choices, bool random_choices, Block* message, Block* t,
-                unsigned threads);
+    // As many OTs as `t` has blocks, at most available(). choices: their plane, read, or written where random_choices;
+    // message: silent_message_blocks.
+    void extend(WordSpan choices, bool random_choices, BlockSpan message, BlockSpan t, unsigned threads);
 
   private:
     struct Batch : SilentBatch {
@@ -142,9 +141,8 @@ class SilentReceiver {
         std::vector<Block> known_sums;       // of each tree, level by level
         std::vector<std::uint64_t> missing;  // leaf of each tree
     };
-    void leaves_of(const Batch& batch, std::size_t tree, Block* leaves) const;
-    void results(const Batch& batch, std::size_t first, std::size_t count, Block* out,
-                 unsigned threads) const;
+    void leaves_of(const Batch& batch, std::size_t tree, BlockSpan leaves) const;
+    void results(const Batch& batch, std::size_t first, BlockSpan out, unsigned threads) const;
     Block begin_check(const Batch& batch, Block alpha, unsigned threads);
 
     SilentShape shape_;

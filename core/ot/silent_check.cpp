@@ -18,13 +18,13 @@ LeafPolynomial::LeafPolynomial(Block alpha, unsigned depth) : depth_(depth) {
     next_step_ = power;
 }
 
-Block LeafPolynomial::of_tree(const Block* leaves) const {
-    const std::size_t size = std::size_t{1} << depth_, columns = std::min(step, size);
+Block LeafPolynomial::of_tree(BlockView leaves) const {
+    const std::size_t columns = std::min(step, leaves.size());
     Block sum = {};
-    for (std::size_t x = 0; x < size; x += columns) {
+    for (std::size_t x = 0; x < leaves.size(); x += columns) {
         OpenSum next;
         fold_rows(&sum, 1, 1, &next_step_, &next);
-        fold_rows(leaves + x, 1, columns, factors_, &next);
+        fold_rows(&leaves[x], 1, columns, factors_, &next);
         sum = next.reduced();
     }
     return sum;
@@ -39,25 +39,25 @@ Block LeafPolynomial::of_leaf(std::uint64_t x) const {
     return power;
 }
 
-Block LeafPolynomial::of_batch(const std::vector<Block>& trees) const {
+Block LeafPolynomial::of_batch(BlockView trees) const {
     Block sum = {};
     for (const Block& tree : trees) sum = field_product(sum, squares_[depth_]) ^ tree;
     return sum;
 }
 
-Block silent_challenge(Block session, std::uint64_t batch, const Block* message, std::size_t blocks) {
+Block silent_challenge(Block session, std::uint64_t batch, BlockView message) {
     Blake2b hash(sizeof(Block), "sphynx silent trees");
     hash.update(&session, sizeof session);
     hash.update(batch);
-    hash.update(message, blocks * sizeof(Block));
+    hash.update(message.data(), message.size_bytes());
     Block alpha;
     hash.finish(&alpha);
     return alpha;
 }
 
-Block field_element_of(const Block* blocks) {
+Block field_element_of(BlockView blocks) {
     Block sum = {};
-    for (std::size_t i = 128; i-- > 0;) sum = doubled(sum) ^ blocks[i];
+    for (std::size_t i = blocks.size(); i-- > 0;) sum = doubled(sum) ^ blocks[i];
     return sum;
 }
 

@@ -12,11 +12,11 @@ class LeafPolynomial {
     LeafPolynomial(Block alpha, unsigned depth);
 
     // sum over x of leaves[x] alpha^(2^depth - 1 - x).
-    Block of_tree(const Block* leaves) const;
+    Block of_tree(BlockView leaves) const;
     // alpha^(2^depth - 1 - x), without a branch or address that depends on x.
     Block of_leaf(std::uint64_t x) const;
     // The same over all trees, from what each of them gives.
-    Block of_batch(const std::vector<Block>& trees) const;
+    Block of_batch(BlockView trees) const;
 
   private:
     static constexpr std::size_t step = 8;  // leaves that are folded at a time
@@ -26,9 +26,9 @@ class LeafPolynomial {
 };
 
 // alpha for a batch whose trees are `message`.
-Block silent_challenge(Block session, std::uint64_t batch, const Block* message, std::size_t blocks);
+Block silent_challenge(Block session, std::uint64_t batch, BlockView message);
 // 128 blocks as one element: the sum of blocks[i] x^i.
-Block field_element_of(const Block* blocks);
+Block field_element_of(BlockView blocks);
 Digest silent_proof(Block session, std::uint64_t batch, Block sum);
 
 }  // namespace sphynx

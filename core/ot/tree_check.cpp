@@ -1,6 +1,7 @@
 #include "ot/tree_check.h"
 
 #include <cstring>
+#include <vector>
 
 namespace sphynx {
 
@@ -23,12 +24,12 @@ Digest TreeCheck::tag_and_seed(Block& leaf, std::size_t x) const {
     return tag;
 }
 
-void TreeCheck::add(const std::vector<Digest>& tags) {
-    all_.update(tags.data(), tags.size() * sizeof(Digest));
+void TreeCheck::add(std::span<const Digest> tags) {
+    all_.update(tags.data(), tags.size_bytes());
     ++tree_;
 }
 
-Digest TreeCheck::seal(std::vector<Block>& leaves) {
+Digest TreeCheck::seal(BlockSpan leaves) {
     std::vector<Digest> tags(leaves.size());
     Digest sum;
     for (std::size_t x = 0; x < leaves.size(); ++x) sum = sum ^ (tags[x] = tag_and_seed(leaves[x], x));
@@ -37,7 +38,7 @@ Digest TreeCheck::seal(std::vector<Block>& leaves) {
     return sum;
 }
 
-void TreeCheck::open(std::vector<Block>& leaves, unsigned missing, const Digest& sum) {
+void TreeCheck::open(BlockSpan leaves, unsigned missing, const Digest& sum) {
     std::vector<Digest> tags(leaves.size());
     tags[0] = sum;
     for (std::size_t y = 1; y < leaves.size(); ++y)

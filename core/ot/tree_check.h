@@ -10,10 +10,8 @@
 // bits that the receiver guessed. The missing leaf's tag says nothing of its seed.
 #pragma once
 
-#include <vector>
-
 #include "crypto/blake2b.h"
-#include "crypto/block.h"
+#include "views.h"
 
 namespace sphynx {
 
@@ -37,17 +35,17 @@ class TreeCheck {
     explicit TreeCheck(Block session);
 
     // Replaces the leaves of the next tree by seeds; the receiver's. Returns the sum of its tags.
-    Digest seal(std::vector<Block>& leaves);
+    Digest seal(BlockSpan leaves);
 
     // The same for the sender, whose leaf y is x xor `missing`, y = 0 unknown and left as it is. No branch or address
     // depends on `missing`.
-    void open(std::vector<Block>& leaves, unsigned missing, const Digest& sum);
+    void open(BlockSpan leaves, unsigned missing, const Digest& sum);
 
     Digest all_tags();  // once, after the last tree
 
   private:
     Digest tag_and_seed(Block& leaf, std::size_t x) const;
-    void add(const std::vector<Digest>& tags);
+    void add(std::span<const Digest> tags);
 
     Block session_;
     std::size_t tree_ = 0;

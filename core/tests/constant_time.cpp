@@ -62,9 +62,9 @@ void run_garbling() {
     const std::vector<std::uint64_t> planes = secrets<std::uint64_t>(inputs * words);
     std::vector<Block> labels(zeros.size()), tables(2 * circuit.and_count() * instances);
     std::vector<std::uint64_t> colours(14 * words);
-    garble(plan, batch, delta, zeros.data(), tables.data(), {colours.data()});
-    encode_labels(delta, zeros.data(), planes.data(), inputs, instances, labels.data(), 1);
-    evaluate(plan, batch, labels.data(), tables.data(), {colours.data()});
+    garble(plan, batch, delta, zeros, tables, {colours});
+    encode_labels(delta, zeros, planes, instances, labels, 1);
+    evaluate(plan, batch, labels, tables, {colours});
 }
 
 void run_ot(bool random_choices, bool checked) {
@@ -78,12 +78,12 @@ void run_ot(bool random_choices, bool checked) {
         message(extension_message_blocks(k, count, random_choices, checked));
     std::vector<Block> t(count), q(count), ones(count);
     std::vector<std::uint64_t> choices = secrets<std::uint64_t>(plane_words(count));
-    OtReceiver receiver(k, checked, pairs.data(), prg, setup.data());
-    OtSender sender(k, checked, delta, keys.data(), setup.data());
-    receiver.extend(count, choices.data(), random_choices, message.data(), t.data(), 1);
-    (void)sender.extend(count, random_choices, message.data(), q.data(), 1);
-    hash_received({5, 6}, t.data(), count, 1);
-    sender.hash({5, 6}, q.data(), count, q.data(), ones.data(), 1);
+    OtReceiver receiver(k, checked, pairs, prg, setup);
+    OtSender sender(k, checked, delta, keys, setup);
+    receiver.extend(choices, random_choices, message, t, 1);
+    (void)sender.extend(random_choices, message, q, 1);
+    hash_received({5, 6}, t, 1);
+    sender.hash({5, 6}, q, q, ones, 1);
 
     std::vector<std::uint64_t> bits(width * plane_words(count)), shares(count);
     low_bit_planes(t, width, bits);
@@ -106,25 +106,25 @@ void run_silent_ot(bool random_choices, bool checked) {
     Block delta = secret_block();
     delta.lo |= 1;
     const std::vector<Block> seeds = secrets<Block>(shape.seeds());
-    SilentSender sender(shape, session, delta, seeds.data());
-    SilentReceiver receiver(shape, checked, session, seeds.data());
+    SilentSender sender(shape, session, delta, seeds);
+    SilentReceiver receiver(shape, checked, session, seeds);
     std::vector<Block> message(shape.refill_blocks()),
         corrections(silent_message_blocks(count, random_choices));
-    sender.refill(prg, message.data(), 1);
+    sender.refill(prg, message, 1);
     for (Block& block : message) block = public_value(block);
-    Block masked = receiver.refill(message.data(), 1);
+    Block masked = receiver.refill(message, 1);
     if (checked) (void)receiver.accept(sender.prove(masked, 1));
     if (receiver.available() == 0) return;
     std::vector<std::uint64_t> choices = secrets<std::uint64_t>(plane_words(count));
     std::vector<Block> t(count), q(count);
-    receiver.extend(count, choices.data(), random_choices, corrections.data(), t.data(), 1);
-    sender.extend(count, random_choices ? nullptr : corrections.data(), q.data(), 1);
+    receiver.extend(choices, random_choices, corrections, t, 1);
+    sender.extend(corrections, q, 1);
     std::vector<Block> again(shape.refill_blocks());
-    sender.refill(prg, again.data(), 1);
-    receiver.refill(again.data(), 1);
+    sender.refill(prg, again, 1);
+    receiver.refill(again, 1);
 }
 
-void run_gmw(Gadget gadget, bool is_server) {
+void run_gmw(Gadget gadget) {
     constexpr std::size_t count = 130, words = plane_words(count);
     const GadgetShape shape{gadget, 17, 20, 5, count};
     const Digits digits = shape.digits();
@@ -135,24 +135,22 @@ void run_gmw(Gadget gadget, bool is_server) {
                threes = planes(NodeMasks::three_rows * digits.tree().three_count()),
                bits = planes(shape.result_rows()), masks = planes(digits.code_rows()),
                arithmetic = secrets<std::uint64_t>(shape.arithmetic_rows() * count);
-    const PartyMaterial material{products.data(), {pairs.data(), threes.data()},
-                                 bits.data(),     arithmetic.data(),
-                                 masks.data(),    values.data(),
-                                 values.data()};
-    Party party(shape, digits, is_server, material, values.data());
-    const auto message = [](std::size_t bytes) { return secrets<std::uint64_t>((bytes + 7) / 8); };
-    const auto bytes_of = [](auto& words) { return reinterpret_cast<std::uint8_t*>(words.data()); };
-    if (is_server) {
-        auto sent = message(party.first_bytes());
-        party.first(bytes_of(sent));
-    }
-    while (is_server ? !party.is_last() : !party.is_over()) {
-        auto received = message(party.received_bytes()), sent = message(party.answer_bytes());
-        party.answer(bytes_of(received), bytes_of(sent));
-    }
+    const PartyMaterial material{products, {pairs, threes}, bits, arithmetic};
+    const auto message = [](std::size_t bytes) { return secrets<std::uint8_t>(bytes); };
+    const auto answer = [&](auto& party) {
+        const auto received = message(party.received_bytes());
+        auto sent = message(party.answer_bytes());
+        party.answer(received, sent);
+    };
+    ServerParty server(shape, digits, {material, masks, values}, values);
+    auto sent = message(server.first_bytes());
+    server.first(sent);
+    while (!server.is_last()) answer(server);
     std::vector<std::uint64_t> y(count);
-    auto received = message(party.received_bytes());
-    if (is_server) party.finish(bytes_of(received), y.data());
+    server.finish(message(server.received_bytes()), y);
+
+    ClientParty client(shape, digits, {material, values}, values);
+    while (!client.is_over()) answer(client);
 }
 
 void run_bits() {
@@ -224,9 +222,7 @@ int main(int count, char** words) {
             run_silent_ot(random_choices, checked);
         }
     }
-    for (const Gadget gadget : {Gadget::relu, Gadget::truncation}) {
-        for (const bool is_server : {true, false}) run_gmw(gadget, is_server);
-    }
+    for (const Gadget gadget : {Gadget::relu, Gadget::truncation}) run_gmw(gadget);
     run_bits();
     run_sampling_and_encryption();
     run_reply();

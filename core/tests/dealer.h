@@ -35,7 +35,7 @@ class DealtNodes {
               {M::ace, M::a, M::ce}});
     }
 
-    NodeMasks of(int party) const { return {pairs_[party].data(), threes_[party].data()}; }
+    NodeMasks of(int party) const { return {pairs_[party], threes_[party]}; }
 
   private:
     struct Product {
@@ -73,7 +73,7 @@ struct Dealt {
         leaf_masks = random_words(prg, digits.code_rows() * words);
         leaf_products[0] = leaf_products[1] = random_words(prg, digits.product_rows() * words);
         Planes bits_c(digits.bit_rows() * words);
-        digits.bits(x_c.data(), count, bits_c.data());
+        digits.bits(x_c, bits_c);
         const std::size_t leaves = digits.widths().size();
         for (std::size_t j = 0; j < count; ++j) {
             const auto bit = [&](const Planes& rows, std::size_t row) {
@@ -121,10 +121,12 @@ struct Dealt {
         }
     }
 
-    PartyMaterial of(bool is_server) const {
-        const int at = is_server ? 0 : 1;
-        return {leaf_products[at].data(), nodes.of(at), bits[at].data(), arithmetic[at].data(),
-                leaf_masks.data(),        alpha.data(), new_mask.data()};
+    ServerMaterial of_server() const { return {of(0), leaf_masks, alpha}; }
+    ClientMaterial of_client() const { return {of(1), new_mask}; }
+
+  private:
+    PartyMaterial of(int party) const {
+        return {leaf_products[party], nodes.of(party), bits[party], arithmetic[party]};
     }
 };
 

@@ -47,12 +47,11 @@ void check_tree(unsigned leaves, unsigned low, unsigned arity, Prg& prg) {
     for (std::size_t level = 0; level < depth; ++level) {
         for (int party : {0, 1}) {
             opened[party].resize(tree.opened_rows(level) * words);
-            open_level(tree, level, words, g[party].data(), p[party].data(), dealt.of(party),
-                       opened[party].data());
+            open_level(tree, level, g[party], p[party], dealt.of(party), opened[party]);
         }
         for (int party : {0, 1}) {
-            close_level(tree, level, words, party == 0, opened[party].data(), opened[1 - party].data(),
-                        dealt.of(party), g[party].data(), p[party].data());
+            close_level(tree, level, party == 0, opened[party], opened[1 - party], dealt.of(party), g[party],
+                        p[party]);
         }
     }
     for (std::size_t j = 0; j < words; ++j) {

@@ -43,7 +43,7 @@ void check_depth(unsigned depth) {
     const Block s = prg.block(), delta = prg.block();
     const Block offset = {delta.lo | 1, delta.hi};
     std::vector<Block> sums(depth), expected_sums, leaves(std::size_t{1} << depth);
-    expand_correlated_tree(key, s, offset, depth, leaves.data(), sums.data());
+    expand_correlated_tree(key, s, offset, leaves, sums);
     CHECK(leaves == defined_leaves(key, s, offset, depth, expected_sums));
     CHECK(sums == expected_sums);
     for (std::uint64_t missing = 0; missing < leaves.size(); missing += depth > 6 ? 37 : 1) {
@@ -52,7 +52,7 @@ void check_depth(unsigned depth) {
             const bool missing_side = missing >> (depth - 1 - level) & 1;
             known.push_back(sums[level] ^ (mask_of(!missing_side) & offset));
         }
-        expand_without(missing, key, known.data(), depth, punctured.data());
+        expand_without(missing, key, known, punctured);
         std::vector<Block> expected = leaves;
         expected[missing] ^= offset;
         CHECK(punctured == expected);

@@ -16,17 +16,17 @@ void check_digits(unsigned w, unsigned f, Prg& prg) {
     const Planes s = random_words(prg, count), c = random_words(prg, count);
     const Dealt dealt({Gadget::relu, w, 64, f, count}, c, prg);
     Planes codes(digits.code_rows() * words), own(digits.bit_rows() * words), g[2], p[2], top[2], wrap[2];
-    digits.codes(s.data(), count, codes.data());
-    digits.bits(c.data(), count, own.data());
+    digits.codes(s, codes);
+    digits.bits(c, own);
     Planes masked = codes;
     for (std::size_t i = 0; i < masked.size(); ++i) masked[i] ^= dealt.leaf_masks[i];
     const auto shares = [&](int party) -> Digits::Leaves {
         g[party].resize(nodes * words), p[party].resize(nodes * words);
         top[party].resize(words), wrap[party].resize(words);
-        return {g[party].data(), p[party].data(), top[party].data(), wrap[party].data()};
+        return {g[party], p[party], top[party], wrap[party]};
     };
-    digits.server_leaves(codes.data(), dealt.leaf_products[0].data(), words, shares(0));
-    digits.client_leaves(own.data(), dealt.leaf_products[1].data(), masked.data(), words, shares(1));
+    digits.server_leaves(codes, dealt.leaf_products[0], shares(0));
+    digits.client_leaves(own, dealt.leaf_products[1], masked, shares(1));
     Planes bits[2] = {Planes(w * words), Planes(w * words)};
     slice_bits(s.data(), count, w, bits[0].data());
     slice_bits(c.data(), count, w, bits[1].data());

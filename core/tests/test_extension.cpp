@@ -33,9 +33,9 @@ Pair connected(unsigned k, bool checked, const Change& change = [](std::vector<B
     for (std::size_t j = 0; j < base_ot_count; ++j) {
         keys[j] = pairs[2 * j + delta.bit(j)];
     }
-    Pair pair{std::make_unique<OtReceiver>(k, checked, pairs.data(), prg, setup.data()), nullptr, delta};
+    Pair pair{std::make_unique<OtReceiver>(k, checked, pairs, prg, setup), nullptr, delta};
     change(setup);
-    pair.sender = std::make_unique<OtSender>(k, checked, delta, keys.data(), setup.data());
+    pair.sender = std::make_unique<OtSender>(k, checked, delta, keys, setup);
     return pair;
 }
 
@@ -56,8 +56,8 @@ void check_extension(Pair& pair, unsigned k, bool checked, std::size_t count, bo
     }
     std::vector<Block> message(extension_message_blocks(k, count, random, checked)), t(count), q(count),
         ones(count);
-    pair.receiver->extend(count, choices.data(), random, message.data(), t.data(), threads);
-    CHECK(pair.sender->extend(count, random, message.data(), q.data(), threads));
+    pair.receiver->extend(choices, random, message, t, threads);
+    CHECK(pair.sender->extend(random, message, q, threads));
     std::size_t wrong = 0, set = 0;
     for (std::size_t j = 0; j < count; ++j) {
         const std::uint64_t bit = choices[j / 64] >> (j % 64) & 1;
@@ -71,9 +71,9 @@ void check_extension(Pair& pair, unsigned k, bool checked, std::size_t count, bo
     CHECK(pair.receiver->early_tweak() == pair.sender->early_tweak());
     const Block r = prg.block();
     const Block first = t[0];
-    hash_received(r, t.data(), count, threads);
+    hash_received(r, t, threads);
     check_tweak_of_first(r, first, t[0]);
-    pair.sender->hash(r, q.data(), count, q.data(), ones.data(), threads);
+    pair.sender->hash(r, q, q, ones, threads);
     for (std::size_t j = 0; j < count; ++j) {
         const bool bit = choices[j / 64] >> (j % 64) & 1;
         wrong += !(t[j] == (bit ? ones[j] : q[j])) || ones[j] == q[j];
@@ -86,7 +86,7 @@ void check_sessions_and_trees_are_salted() {
     Prg prg = Prg::fixed_seed_for_tests({5, 6}), same = Prg::fixed_seed_for_tests({5, 6});
     const std::vector<Block> pairs(2 * base_ot_count);
     std::vector<Block> setup(setup_blocks(1, false));
-    OtReceiver receiver(1, false, pairs.data(), prg, setup.data());
+    OtReceiver receiver(1, false, pairs, prg, setup);
     const Block session = same.block();
     CHECK(setup.back() == session);
     std::vector<Block> streams(base_ot_count);
@@ -103,7 +103,7 @@ void check_sessions_and_trees_are_salted() {
     }
     std::vector<Block> message(extension_message_blocks(1, 128, false, false)), t(128);
     std::vector<std::uint64_t> choices(plane_words(128));
-    receiver.extend(128, choices.data(), false, message.data(), t.data(), 1);
+    receiver.extend(choices, false, message, t, 1);
     CHECK(message == streams);
 }
 
@@ -111,9 +111,9 @@ bool passes(Pair& pair, unsigned k, std::size_t count, bool random,
             const std::function<void(std::vector<Block>&)>& change) {
     std::vector<std::uint64_t> choices(plane_words(count));
     std::vector<Block> message(extension_message_blocks(k, count, random, true)), t(count), q(count);
-    pair.receiver->extend(count, choices.data(), random, message.data(), t.data(), 1);
+    pair.receiver->extend(choices, random, message, t, 1);
     change(message);
-    const bool passed = pair.sender->extend(count, random, message.data(), q.data(), 1);
+    const bool passed = pair.sender->extend(random, message, q, 1);
     CHECK(passed != pair.sender->has_refused());
     if (!passed) CHECK(q == std::vector<Block>(count));
     return passed;
@@ -148,7 +148,8 @@ void check_refusals() {
     CHECK(refused > 35 && refused < 92);  // five standard deviations around half of 127
     // Bound to other words, to another number of OTs or another kind of choices, alpha is another.
     Pair pair = connected(k, true);
-    pair.sender->bind("bundle", 6);
+    constexpr std::uint8_t said[] = {1, 2, 3};
+    pair.sender->bind(said);
     CHECK(!passes(pair, k, count, false, [](std::vector<Block>&) {}));
 }
 

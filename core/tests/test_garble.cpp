@@ -37,9 +37,9 @@ Garbled round_trip(const Circuit& circuit, std::size_t n, unsigned threads) {
     result.tables.resize(2 * plan.and_count() * n);
     result.garbler_colours.resize(plan.output_count() * words);
     std::vector<std::uint64_t> colours(result.garbler_colours.size());
-    garble(plan, batch, delta, zeros.data(), result.tables.data(), {result.garbler_colours.data()});
-    encode_labels(delta, zeros.data(), bits.data(), plan.input_count(), n, labels.data(), threads);
-    evaluate(plan, batch, labels.data(), result.tables.data(), {colours.data()});
+    garble(plan, batch, delta, zeros, result.tables, {result.garbler_colours});
+    encode_labels(delta, zeros, bits, n, labels, threads);
+    evaluate(plan, batch, labels, result.tables, {colours});
     for (std::size_t i = 0; i < colours.size(); ++i) {
         result.values.push_back(colours[i] ^ result.garbler_colours[i]);
         const std::uint64_t used =
@@ -64,6 +64,6 @@ int main() {
     round_trip(aes128_circuit(), 3, 2);
 
     const Plan plan(adder_circuit(2));
-    CHECK_THROWS((garble(plan, {}, Block{2, 0}, nullptr, nullptr, {nullptr}), 0));
+    CHECK_THROWS((garble(plan, {}, Block{2, 0}, {}, {}, {}), 0));
     return test_result();
 }

@@ -28,7 +28,7 @@ void check_rows(const std::vector<Block>& vector, std::size_t first, std::size_t
     const LpnCode code(seed, secret);
     const std::vector<std::size_t> indices = defined_indices();
     std::vector<Block> out(count, Block{5, 6});
-    code.add_rows(vector.data(), first, count, out.data());
+    code.add_rows(vector, first, out);
     for (std::size_t i = 0; i < count; ++i) {
         Block expected = {5, 6};
         for (std::size_t at = 0; at < lpn_row_weight; ++at) {

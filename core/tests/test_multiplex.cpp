@@ -41,9 +41,8 @@ int main() {
         }
         for (int party : {0, 1}) {
             const auto& s = shares[party];
-            multiplex({planes[0].data(), planes[1].data(), planes[2].data(), z.data()},
-                      {s[0].data(), s[1].data(), s[2].data(), s[3].data(), s[4].data(), s[5].data()},
-                      own[party].data(), count, k, w - f, party == 0, y[party].data());
+            multiplex({planes[0], planes[1], planes[2], z}, {s[0], s[1], s[2], s[3], s[4], s[5]}, own[party],
+                      k, w - f, party == 0, y[party]);
         }
         for (std::size_t j = 0; j < count; ++j) CHECK(((y[0][j] + y[1][j]) & ring) == expected[j]);
     }

@@ -14,15 +14,15 @@ namespace {
 // Exactly as large as the message, so that a sanitizer sees what is read or written beyond it.
 struct Message {
     explicit Message(std::size_t size) : memory(new std::uint64_t[(size + 7) / 8]), bytes(size) {}
-    std::uint8_t* data() { return reinterpret_cast<std::uint8_t*>(memory.get()); }
+    ByteSpan span() { return {reinterpret_cast<std::uint8_t*>(memory.get()), bytes}; }
     std::unique_ptr<std::uint64_t[]> memory;
     std::size_t bytes;
 };
 
-Message answered(Party& party, Message received) {
+Message answered(auto& party, Message received) {
     CHECK(party.received_bytes() == received.bytes);
     Message sent(party.answer_bytes());
-    party.answer(received.data(), sent.data());
+    party.answer(received.span(), sent.span());
     return sent;
 }
 
@@ -38,14 +38,13 @@ void check_gadget(const GadgetShape& shape, Prg& prg) {
     }
     const Dealt dealt(shape, x_c, prg);
     const Digits digits = shape.digits();
-    Party server(shape, digits, true, dealt.of(true), x_s.data());
-    Party client(shape, digits, false, dealt.of(false), x_c.data());
-    CHECK_THROWS(client.first(nullptr));
-    CHECK_THROWS(server.answer(nullptr, nullptr));
-    CHECK_THROWS(client.finish(nullptr, nullptr));
+    ServerParty server(shape, digits, dealt.of_server(), x_s);
+    ClientParty client(shape, digits, dealt.of_client(), x_c);
+    CHECK_THROWS(server.answer({}, {}));
+    CHECK_THROWS(server.finish({}, {}));
     Message message(server.first_bytes());
-    server.first(message.data());
-    CHECK_THROWS(server.first(nullptr));
+    server.first(message.span());
+    CHECK_THROWS(server.first({}));
     std::size_t messages = 1;
     for (; !client.is_over(); ++messages) {
         message = answered(client, std::move(message));
@@ -53,10 +52,10 @@ void check_gadget(const GadgetShape& shape, Prg& prg) {
     }
     CHECK(messages == 2 * ((digits.tree().levels().size() + 1) / 2 + 1));
     CHECK(server.is_last() && server.received_bytes() == message.bytes);
-    CHECK_THROWS(server.answer(message.data(), nullptr));
-    CHECK_THROWS(client.answer(message.data(), nullptr));
-    server.finish(message.data(), y.data());
-    CHECK_THROWS(server.finish(message.data(), y.data()));
+    CHECK_THROWS(server.answer(message.span(), {}));
+    CHECK_THROWS(client.answer(message.span(), {}));
+    server.finish(message.span(), y);
+    CHECK_THROWS(server.finish(message.span(), y));
     for (std::size_t j = 0; j < count; ++j) {
         const bool is_zero = is_relu && x[j] >> (shape.w - 1);
         CHECK(((y[j] + dealt.new_mask[j]) & ring) == (is_zero ? 0 : x[j] >> shape.f));

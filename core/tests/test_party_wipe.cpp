@@ -21,14 +21,12 @@ bool is_zero() {
     return std::all_of(watched, watched + watched_words, [](std::uint64_t word) { return word == 0; });
 }
 
-void check_wipe(const GadgetShape& shape, bool is_server, Prg& prg) {
-    const Planes x = random_words(prg, shape.count);
-    const Dealt dealt(shape, x, prg);
-    const Digits digits = shape.digits();
+template <class Party>
+void check_wipe(const GadgetShape& shape, const Digits& digits, const auto& material, const Planes& x) {
     std::optional<Party> party;
     watched = nullptr, was_wiped = false;
     is_watching = true;
-    party.emplace(shape, digits, is_server, dealt.of(is_server), x.data());
+    party.emplace(shape, digits, material, x);
     is_watching = false;
     CHECK(watched != nullptr && watched_words >= shape.count && !is_zero());
     party.reset();
@@ -56,7 +54,12 @@ void operator delete[](void* memory, std::size_t) noexcept {
 int main() {
     Prg prg;
     for (const Gadget gadget : {Gadget::relu, Gadget::truncation}) {
-        for (const bool is_server : {true, false}) check_wipe({gadget, 17, 20, 5, 130}, is_server, prg);
+        const GadgetShape shape{gadget, 17, 20, 5, 130};
+        const Digits digits = shape.digits();
+        const Planes x = random_words(prg, shape.count);
+        const Dealt dealt(shape, x, prg);
+        check_wipe<ServerParty>(shape, digits, dealt.of_server(), x);
+        check_wipe<ClientParty>(shape, digits, dealt.of_client(), x);
     }
     return test_result();
 }

@@ -13,7 +13,7 @@ namespace {
 void check_children_are_salted_by_tree_and_level() {
     const Block root = {3, 4}, salt = {0x1234567800, 99};
     Block sums[4], expected[4];
-    expand_tree(root, 2, salt, sums);
+    expand_tree(root, salt, sums);
     const Block plain[4] = {salt, salt ^ Block{1, 0}, salt ^ Block{2, 0}, salt ^ Block{3, 0}};
     aes_encrypt(AesKey(root), plain, expected, 4);
     CHECK(sums[2] == expected[2] && sums[3] == expected[3]);  // the root's children, bit 1
@@ -30,12 +30,13 @@ int main() {
     for (unsigned depth = 1; depth <= 8; ++depth) {
         Block sums[16];
         const Block salt = prg.block();
-        const std::vector<Block> leaves = expand_tree(prg.block(), depth, salt, sums);
+        const std::vector<Block> leaves = expand_tree(prg.block(), salt, BlockSpan(sums).first(2 * depth));
         CHECK(leaves.size() == std::size_t{1} << depth);
         for (unsigned delta = 0; delta < leaves.size(); delta += depth > 5 ? 7 : 1) {
             Block known[8];
             for (unsigned bit = 0; bit < depth; ++bit) known[bit] = sums[2 * bit + (1 ^ (delta >> bit & 1))];
-            const std::vector<Block> punctured = expand_punctured_tree(delta, depth, salt, known);
+            const std::vector<Block> punctured =
+                expand_punctured_tree(delta, salt, BlockView(known).first(depth));
             CHECK(punctured.size() == leaves.size());
             CHECK((punctured[0] == Block{}));
             for (unsigned y = 1; y < leaves.size(); ++y) CHECK(punctured[y] == leaves[y ^ delta]);

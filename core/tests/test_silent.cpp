@@ -33,14 +33,14 @@ struct Pair {
         for (std::size_t j = 0; j < q.size(); ++j) {
             t[j] = q[j] ^ (mask_of(choices[j / 64] >> (j % 64)) & delta);
         }
-        sender = std::make_unique<SilentSender>(shape, session, delta, q.data());
-        receiver = std::make_unique<SilentReceiver>(shape, checked, session, t.data());
+        sender = std::make_unique<SilentSender>(shape, session, delta, q);
+        receiver = std::make_unique<SilentReceiver>(shape, checked, session, t);
     }
 
     bool refill(unsigned threads = 1) {
         std::vector<Block> message(shape.refill_blocks());
-        sender->refill(prg, message.data(), threads);
-        const Block masked = receiver->refill(message.data(), threads);
+        sender->refill(prg, message, threads);
+        const Block masked = receiver->refill(message, threads);
         if (!checked) return true;
         CHECK(receiver->available() == 0);
         return receiver->accept(sender->prove(masked, threads));
@@ -59,8 +59,8 @@ std::vector<Block> check_extension(Pair& pair, std::size_t count, bool random, u
     std::vector<std::uint64_t> choices(plane_words(count));
     if (!random) pair.prg.fill(choices.data(), 8 * choices.size());
     std::vector<Block> message(silent_message_blocks(count, random)), t(count), q(count);
-    pair.receiver->extend(count, choices.data(), random, message.data(), t.data(), threads);
-    pair.sender->extend(count, random ? nullptr : message.data(), q.data(), threads);
+    pair.receiver->extend(choices, random, message, t, threads);
+    pair.sender->extend(message, q, threads);
     std::size_t wrong = 0, set = 0;
     for (std::size_t j = 0; j < count; ++j) {
         const std::uint64_t bit = choices[j / 64] >> (j % 64) & 1;
@@ -100,10 +100,10 @@ void check_definition() {
     std::vector<Block> t(small.seeds()), message(small.refill_blocks()), results(small.usable());
     prg.fill_blocks(t.data(), t.size());
     prg.fill_blocks(message.data(), message.size());
-    SilentReceiver receiver(small, false, session, t.data());
-    receiver.refill(message.data(), 1);
+    SilentReceiver receiver(small, false, session, t);
+    receiver.refill(message, 1);
     std::vector<std::uint64_t> choices(plane_words(results.size()));
-    receiver.extend(results.size(), choices.data(), true, nullptr, results.data(), 1);
+    receiver.extend(choices, true, {}, results, 1);
     Block keys[2];
     Blake2b hash(sizeof keys, "sphynx silent batch");
     hash.update(&session, sizeof session);
@@ -120,8 +120,8 @@ void check_definition() {
             missing = 2 * missing + !mask.lowest_bit();
             sums.push_back(message[at] ^ mask);
         }
-        expand_without(missing, AesKey(keys[1]), sums.data(), small.depth, expected.data());
-        code.add_rows(t.data(), tree * size, size, expected.data());
+        expand_without(missing, AesKey(keys[1]), sums, expected);
+        code.add_rows(BlockView(t).first(small.secret), tree * size, expected);
         CHECK(std::equal(expected.begin(), expected.end(), results.begin() + tree * size));
     }
 }
@@ -144,13 +144,13 @@ using Change = std::function<void(std::vector<Block>&)>;
 
 bool passes(Pair& pair, const Change& change) {
     std::vector<Block> message(pair.shape.refill_blocks());
-    pair.sender->refill(pair.prg, message.data(), 1);
+    pair.sender->refill(pair.prg, message, 1);
     change(message);
-    const Block masked = pair.receiver->refill(message.data(), 1);
+    const Block masked = pair.receiver->refill(message, 1);
     const bool passed = pair.receiver->accept(pair.sender->prove(masked, 1));
     if (!passed) {
         CHECK(pair.receiver->available() == 0);
-        CHECK_THROWS(pair.receiver->refill(message.data(), 1));
+        CHECK_THROWS(pair.receiver->refill(message, 1));
     }
     return passed;
 }
@@ -164,9 +164,9 @@ void check_refusals() {
     // A proof for another answer, or another proof.
     Pair pair(small, true, Prg());
     std::vector<Block> message(small.refill_blocks());
-    pair.sender->refill(pair.prg, message.data(), 1);
-    const Block masked = pair.receiver->refill(message.data(), 1);
-    CHECK_THROWS(pair.receiver->refill(message.data(), 1));
+    pair.sender->refill(pair.prg, message, 1);
+    const Block masked = pair.receiver->refill(message, 1);
+    CHECK_THROWS(pair.receiver->refill(message, 1));
     CHECK(!pair.receiver->accept(pair.sender->prove(masked ^ Block{1, 0}, 1)));
     CHECK_THROWS((void)pair.receiver->accept({}));
 }
@@ -192,6 +192,6 @@ int main() {
     CHECK_THROWS(SilentSender({300, 4, 6}, session, {1, 0}, blocks));
     CHECK_THROWS(SilentReceiver({0, 16, 6}, true, session, blocks));
     std::vector<Block> seeds(small.seeds());
-    CHECK_THROWS(SilentSender(small, session, {2, 0}, seeds.data()));
+    CHECK_THROWS(SilentSender(small, session, {2, 0}, seeds));
     return test_result();
 }

@@ -46,25 +46,24 @@ Outcome cheat(Prg& prg, unsigned level, Block error, std::uint64_t bet) {
     const AesKey key = tree_key();
     std::vector<std::vector<Block>> leaves(shape.trees, std::vector<Block>(size));
     for (std::size_t tree = 0; tree < shape.trees; ++tree) {
-        Block* const sums = message.data() + tree * shape.depth;
-        expand_correlated_tree(key, prg.block(), delta, shape.depth, leaves[tree].data(), sums);
+        const BlockSpan sums = BlockSpan(message).subspan(tree * shape.depth, shape.depth);
+        expand_correlated_tree(key, prg.block(), delta, leaves[tree], sums);
     }
     // The receiver's first tree, if the bet is right; then its sum is that of honest leaves if x* delta is taken off.
     message[level] ^= error;
     std::vector<Block> known(message.begin(), message.begin() + shape.depth);
     for (unsigned l = 0; l < shape.depth; ++l) known[l] ^= mask_of(~bet >> (shape.depth - 1 - l)) & delta;
-    expand_without(bet, key, known.data(), shape.depth, leaves[0].data());
+    expand_without(bet, key, known, leaves[0]);
     leaves[0][bet] ^= delta;
     for (std::size_t i = 0; i < message.size(); ++i) message[i] ^= q[shape.secret + i];
 
-    SilentReceiver receiver(shape, true, session, t.data());
-    const Block masked = receiver.refill(message.data(), 1);
-    const LeafPolynomial polynomial(silent_challenge(session, 1, message.data(), message.size()),
-                                    shape.depth);
+    SilentReceiver receiver(shape, true, session, t);
+    const Block masked = receiver.refill(message, 1);
+    const LeafPolynomial polynomial(silent_challenge(session, 1, message), shape.depth);
     std::vector<Block> trees;
-    for (const auto& tree : leaves) trees.push_back(polynomial.of_tree(tree.data()));
+    for (const auto& tree : leaves) trees.push_back(polynomial.of_tree(tree));
     const Block sum = polynomial.of_batch(trees) ^
-                      field_element_of(q.data() + shape.seeds() - SilentShape::check_ots) ^
+                      field_element_of(BlockView(q).last(SilentShape::check_ots)) ^
                       field_product(masked, delta);
     const bool passed = receiver.accept(silent_proof(session, 1, sum));
     CHECK(passed == (receiver.available() > 0));

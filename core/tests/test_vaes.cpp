@@ -72,9 +72,9 @@ std::vector<Blocks> gates(const SymmetricKernels& kernels, std::size_t count) {
     Blocks sum(count), garbler(count), evaluator(count), out(count), seen_sum(count), seen(count);
     AndOperands in{rows[0].data(), rows[1].data(), rows[2].data(), rows[3].data(),
                    rows[4].data(), rows[5].data(), sum.data()};
-    kernels.garble_and(key, {0x1234567, 89}, tweaks, in, garbler.data(), evaluator.data(), out.data(), count);
+    kernels.garble_and(key, {0x1234567, 89}, tweaks, in, garbler, evaluator, out);
     in.sum = seen_sum.data();
-    kernels.evaluate_and(key, tweaks, in, garbler.data(), evaluator.data(), seen.data(), count);
+    kernels.evaluate_and(key, tweaks, in, garbler, evaluator, seen);
     return {sum, garbler, evaluator, out, seen_sum, seen};
 }
 

@@ -9,7 +9,7 @@ from sphynx.core import _native
 Words = np.ndarray
 
 
-def exchange(server: _native.GmwParty, client: _native.GmwParty, count: int) -> tuple[Words, list[bytes]]:
+def exchange(server: _native.GmwServer, client: _native.GmwClient, count: int) -> tuple[Words, list[bytes]]:
     """(the server's shares, all messages in order)."""
     messages = [server.first()]
     while not client.is_over:

@@ -262,15 +262,22 @@ def gmw(made: Objects) -> list[Binding]:
     }  # fmt: skip
     of_server, of_client = {"leaf_masks": codes, "alpha": column}, {"new_mask": column}
 
-    def answer(**arguments: Any) -> None:
+    def server() -> _native.GmwServer:
+        made_server = made.gadget.server(**shared, **of_server)
+        made_server.first()
+        return made_server
+
+    def client_answer(**arguments: Any) -> None:
         made.gadget.client(**shared, **of_client).answer(**arguments)
 
+    def server_answer(**arguments: Any) -> None:
+        server().answer(**arguments)
+
     def finish(**arguments: Any) -> None:
-        server = made.gadget.server(**shared, **of_server)
-        server.first()
-        while not server.is_last:
-            server.answer(np.zeros(server.received_bytes, np.uint8))
-        server.finish(**arguments)
+        party = server()
+        while not party.is_last:
+            party.answer(np.zeros(party.received_bytes, np.uint8))
+        party.finish(**arguments)
 
     openings = [8 * PLANE * rows for rows in (*map(tree.opened_rows, range(tree.level_count)), 3)]
     head, ring = 8 * codes.size + (COUNT * RING + 7) // 8, (COUNT * RING + 7) // 8
@@ -285,9 +292,10 @@ def gmw(made: Objects) -> list[Binding]:
         binding("GmwGadget", _native.GmwGadget, free="f count", is_relu=True, w=RING, k=RING, f=8, count=COUNT),
         binding("GmwGadget.server", made.gadget.server, **shared, **of_server),
         binding("GmwGadget.client", made.gadget.client, **shared, **of_client),
-        binding("GmwParty.answer", answer, received=np.zeros(openings[0] + head, np.uint8)),
+        binding("GmwClient.answer", client_answer, received=np.zeros(openings[0] + head, np.uint8)),
+        binding("GmwServer.answer", server_answer, received=np.zeros(sum(openings[:2]), np.uint8)),
         binding(
-            "GmwParty.finish", finish, writes="y",
+            "GmwServer.finish", finish, writes="y",
             received=np.zeros(sum(openings[len(openings) // 2 * 2 :]) + ring, np.uint8), y=column,
         ),
     ]  # fmt: skip

@@ -143,7 +143,7 @@ def test_openings_look_uniform_whatever_the_input() -> None:
     assert (abs(ones - shape.count / 2) < 5 * math.sqrt(shape.count) / 2).all()
 
 
-def parties() -> tuple[gmw.ReluShape, _native.GmwParty, _native.GmwParty]:
+def parties() -> tuple[gmw.ReluShape, _native.GmwServer, _native.GmwClient]:
     shape = gmw.ReluShape(12, 16, 4, 100)
     x = np.arange(100, dtype=np.uint64)
     server, client, leaf_masks, alpha = deal(shape, x)
@@ -155,10 +155,10 @@ def test_a_party_serves_once_and_in_order() -> None:
     shape, server, client = parties()
     y = np.empty(shape.count, np.uint64)
 
-    def of(party: _native.GmwParty) -> Words:
+    def of(party: _native.GmwServer | _native.GmwClient) -> Words:
         return np.zeros(party.received_bytes, np.uint8)
 
-    for call in (client.first, lambda: server.answer(of(server)), lambda: client.finish(of(client), y)):
+    for call in (lambda: server.answer(of(server)), lambda: server.finish(of(server), y)):
         with pytest.raises(ValueError):
             call()
     server.first()

@@ -28,10 +28,10 @@ NO_ARGUMENTS = {
     "Prg",
     "Circuit.aes128",
     "Circuit.write_bristol",
-    "GmwParty.first",
+    "GmwServer.first",
     "rlwe.path",
 }
-NOT_CONSTRUCTIBLE = {"Circuit", "GmwParty", "rlwe.Params"}  # made by other objects or static methods
+NOT_CONSTRUCTIBLE = {"Circuit", "GmwServer", "GmwClient", "rlwe.Params"}  # made by other objects or static methods
 
 Bad = tuple[str, Any]
 
@@ -165,7 +165,7 @@ def test_objects_that_were_not_made() -> None:
         for name in ("fill", "opened_rows", "hash", "public_key", "path"):
             with pytest.raises((TypeError, AttributeError)):
                 getattr(made, name)(1)
-    abstract: tuple[Any, ...] = (_native.Circuit, _native.GmwParty, _native.rlwe.Params)
+    abstract: tuple[Any, ...] = (_native.Circuit, _native.GmwServer, _native.GmwClient, _native.rlwe.Params)
     for made_by in abstract:
         with pytest.raises(TypeError):
             made_by()
@@ -291,7 +291,7 @@ def test_threads_on_one_party() -> None:
     }
     planes = {name: np.ones((height, plane), np.uint64) for name, height in rows.items()}
 
-    def client() -> _native.GmwParty:
+    def client() -> _native.GmwClient:
         return gadget.client(x=shared[0], arithmetic=shared, new_mask=shared[1], **planes)
 
     received = np.resize(np.frombuffer(KEY, np.uint8), client().received_bytes)
@@ -301,7 +301,7 @@ def test_threads_on_one_party() -> None:
         answers: list[bytes] = []
 
         def ask(
-            party: _native.GmwParty = party, start: threading.Barrier = start, answers: list[bytes] = answers
+            party: _native.GmwClient = party, start: threading.Barrier = start, answers: list[bytes] = answers
         ) -> None:
             start.wait()
             with suppress(ValueError):

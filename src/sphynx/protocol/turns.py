@@ -18,7 +18,7 @@ from sphynx.protocol.channel import Channel
 from sphynx.protocol.relu_layer import Words
 
 
-def lead(channel: Channel, party: _native.GmwParty, count: int) -> Words:
+def lead(channel: Channel, party: _native.GmwServer, count: int) -> Words:
     """The server's side; its shares of the `count` results."""
     channel.send(party.first())
     while not party.is_last:
@@ -28,11 +28,11 @@ def lead(channel: Channel, party: _native.GmwParty, count: int) -> Words:
     return y
 
 
-def follow(channel: Channel, party: _native.GmwParty) -> None:
+def follow(channel: Channel, party: _native.GmwClient) -> None:
     """The client's side."""
     while not party.is_over:
         channel.send(party.answer(_receive(channel, party)))
 
 
-def _receive(channel: Channel, party: _native.GmwParty) -> NDArray[np.uint8]:
+def _receive(channel: Channel, party: _native.GmwServer | _native.GmwClient) -> NDArray[np.uint8]:
     return np.frombuffer(channel.receive(party.received_bytes), np.uint8)
