@@ -37,11 +37,13 @@ bool has(const char* feature) {
 CpuFeatures detect() {
     CpuFeatures found;
 #if defined(__aarch64__) && defined(__APPLE__)
+    found.neon = true;
     found.armv8_aes = has("hw.optional.arm.FEAT_AES");
     found.pmull = has("hw.optional.arm.FEAT_PMULL");
     found.dotprod = has("hw.optional.arm.FEAT_DotProd");
 #elif defined(__aarch64__)
     const unsigned long caps = getauxval(AT_HWCAP);
+    found.neon = true;
     found.armv8_aes = caps & HWCAP_AES;
     found.pmull = caps & HWCAP_PMULL;
     found.dotprod = caps & HWCAP_ASIMDDP;
@@ -78,11 +80,6 @@ const CpuFeatures& hardware_features() {
 const CpuFeatures& usable_features() {
     const CpuFeatures* most = limited.load(std::memory_order_acquire);
     return most ? *most : hardware_features();
-}
-
-void force_portable_for_tests(bool on) {
-    static const CpuFeatures none;
-    limited.store(on ? &none : nullptr);
 }
 
 LimitFeatures::LimitFeatures(const CpuFeatures& most) : most_(most), before_(limited.exchange(&most_)) {}

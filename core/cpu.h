@@ -1,5 +1,6 @@
 // What this CPU offers, found once at run time, and the choice that the kernels make from it.
-// Tests take the paths of lesser CPUs, and the portable ones, with LimitFeatures; nothing else in the project does.
+// Kernels ask usable_features() alone. Tests take the paths of lesser CPUs, and with LimitFeatures({}) the portable ones;
+// there is no other way to take them, and nothing but tests does.
 #pragma once
 
 #include <vector>
@@ -15,6 +16,7 @@ struct CpuFeatures {
     bool avx512 = false;  // F, BW, DQ and VL together
     bool avx512_vnni = false;
     // aarch64
+    bool neon = false;  // every CPU of this kind has it
     bool armv8_aes = false;
     bool pmull = false;
     bool dotprod = false;
@@ -28,8 +30,6 @@ const CpuFeatures& hardware_features();
 // What kernels may use now: hardware_features(), or less while a test limits it.
 const CpuFeatures& usable_features();
 
-void force_portable_for_tests(bool on);
-
 // As long as it lives, kernels use no more than `most`. In one thread of a test.
 class LimitFeatures {
   public:
@@ -41,11 +41,6 @@ class LimitFeatures {
   private:
     const CpuFeatures most_;
     const CpuFeatures* before_;
-};
-
-class ForcePortable : LimitFeatures {
-  public:
-    ForcePortable() : LimitFeatures({}) {}
 };
 
 // What this CPU has, then what lesser ones of its kind have, so that each path that can run here is the best of one;

@@ -1,4 +1,6 @@
 // CPU features, AES-128 and the PRG.
+#include <optional>
+
 #include "bindings/arrays.h"
 #include "cpu.h"
 #include "crypto/aes.h"
@@ -22,6 +24,13 @@ nb::dict cpu_features() {
     found["pmull"] = cpu.pmull;
     found["dotprod"] = cpu.dotprod;
     return found;
+}
+
+// Python's tests switch it on and off.
+void force_portable(bool on) {
+    static std::optional<LimitFeatures> limit;
+    limit.reset();
+    if (on) limit.emplace(CpuFeatures{});
 }
 
 void encrypt(nb::bytes key, Words in, WordsOut out) {
@@ -57,7 +66,7 @@ void bind_crypto(nb::module_& module) {
     module.def("aes_path", aes_path_name);
     module.def("available_cores", available_cores);
     module.def("limit_cores", limit_cores, "most"_a);
-    module.def("force_portable_for_tests", force_portable_for_tests, "on"_a);
+    module.def("force_portable_for_tests", force_portable, "on"_a);
     module.def("aes_encrypt", encrypt, "key"_a, "blocks"_a.noconvert(), "out"_a.noconvert());
     module.def("aes_counter_stream", counter_stream, "key"_a, "counter"_a, "out"_a.noconvert());
     module.def("expand_seed", expand, "seed"_a, "stream"_a, "first_block"_a, "out"_a.noconvert(),

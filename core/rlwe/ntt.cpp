@@ -119,9 +119,8 @@ const Kernels& portable_kernels() {
 
 #if defined(__aarch64__)
 const Kernels& neon_kernels();  // ntt_neon.cpp
-// Every aarch64 CPU has NEON; only a test that limits the features makes the two sets differ.
 const Kernels& best_kernels() {
-    return usable_features() == hardware_features() ? neon_kernels() : kPortable;
+    return usable_features().neon ? neon_kernels() : kPortable;
 }
 #elif defined(__x86_64__)
 const Kernels& avx2_kernels();    // ntt_avx2.cpp
@@ -136,14 +135,5 @@ const Kernels& best_kernels() {
     return kPortable;
 }
 #endif
-
-std::vector<const Kernels*> available_kernels() {
-    std::vector<const Kernels*> all{&kPortable};
-#if defined(__x86_64__)
-    if (usable_features().avx2 && &best_kernels() != &avx2_kernels()) all.push_back(&avx2_kernels());
-#endif
-    if (&best_kernels() != &kPortable) all.push_back(&best_kernels());
-    return all;
-}
 
 }  // namespace sphynx::rlwe

@@ -91,8 +91,6 @@ struct Kernels {
 };
 
 const Kernels& portable_kernels();
-const Kernels& best_kernels();  // the fastest this CPU runs
-// Every implementation this CPU runs, portable first: the tests compare them bit for bit.
-std::vector<const Kernels*> available_kernels();
+const Kernels& best_kernels();  // the fastest that usable_features() allow
 
 }  // namespace sphynx::rlwe

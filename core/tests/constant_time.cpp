@@ -213,7 +213,7 @@ int main(int count, char** words) {
     const std::string_view path = count > 1 ? words[1] : "";
     if (path == "leak") return leak() < 0;
     if (path != "portable" && path != "fastest") return 2;
-    force_portable_for_tests(path == "portable");
+    const LimitFeatures limit(path == "portable" ? CpuFeatures{} : hardware_features());
     run_hash_and_prg();
     run_garbling();
     for (const bool random_choices : {false, true}) {

@@ -35,7 +35,7 @@ void check_that_every_path_is_tested() {
 int main() {
     CHECK(usable_features() == hardware_features());
     {
-        ForcePortable portable;
+        const LimitFeatures portable({});
         CHECK(usable_features() == CpuFeatures{});
         {
             const LimitFeatures all(hardware_features());

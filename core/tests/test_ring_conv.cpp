@@ -163,7 +163,7 @@ int main() {
         tested_kernel = &kernel;
         check_all();
     }
-    const sphynx::ForcePortable portable;
+    const sphynx::LimitFeatures portable({});
     CHECK(best_dot_kernel(32, true) == nullptr);
     return test_result();
 }

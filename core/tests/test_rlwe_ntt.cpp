@@ -5,9 +5,12 @@
 #include <cstdlib>
 #include <limits>
 #include <random>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "check.h"
+#include "cpu.h"
 
 using namespace sphynx::rlwe;
 
@@ -249,21 +252,25 @@ void check_round(const Kernels& kernels, int ring_bits, int primes) {
 }  // namespace
 
 int main() {
-    for (const Kernels* kernels : available_kernels()) {
-        for (const int bits : {20, 23, 27, 28}) check_schoolbook(*kernels, bits);
-        for (const int bits : {23, 27, 28}) check_paths_agree(*kernels, 4096, bits);
-        for (const int n : {1024, 2048, 8192}) check_paths_agree(*kernels, n, 28);
-        for (const int bits : {20, 23, 27, 28}) check_residue_loops(*kernels, bits);
+    std::set<std::string> tested;
+    for (const sphynx::CpuFeatures& features : sphynx::features_to_test()) {
+        const sphynx::LimitFeatures limit(features);
+        const Kernels& kernels = best_kernels();
+        if (!tested.insert(kernels.name).second) continue;
+        for (const int bits : {20, 23, 27, 28}) check_schoolbook(kernels, bits);
+        for (const int bits : {23, 27, 28}) check_paths_agree(kernels, 4096, bits);
+        for (const int n : {1024, 2048, 8192}) check_paths_agree(kernels, n, 28);
+        for (const int bits : {20, 23, 27, 28}) check_residue_loops(kernels, bits);
         for (const int ring_bits : {8, 32, 39, 63, 64}) {
-            for (const int primes : {1, 3, 4, 15}) check_round(*kernels, ring_bits, primes);
+            for (const int primes : {1, 3, 4, 15}) check_round(kernels, ring_bits, primes);
         }
         for (const int bits : {23, 28}) {
             for (const int distinct : {1, 2, 4, 8, kBlock}) {
                 for (const std::size_t replies : {1, 2, 3, 7, 8, 17})
-                    check_product_sums(*kernels, bits, 5, replies, distinct);
-                check_product_sums(*kernels, bits, kLazyProducts, 3, distinct);
+                    check_product_sums(kernels, bits, 5, replies, distinct);
+                check_product_sums(kernels, bits, kLazyProducts, 3, distinct);
             }
-            for (const std::size_t length : {1, 13, 1021}) check_multiply_add(*kernels, bits, length);
+            for (const std::size_t length : {1, 13, 1021}) check_multiply_add(kernels, bits, length);
         }
     }
     CHECK_THROWS(Modulus(3 << 20));
