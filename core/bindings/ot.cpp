@@ -12,7 +12,7 @@ namespace {
 using namespace sphynx;
 using namespace sphynx::bindings;
 
-constexpr std::size_t most_ots = std::size_t{1} << 36;
+constexpr std::size_t kMostOts = std::size_t{1} << 36;
 
 void require_parameter(unsigned k) {
     require(k >= 1 && k <= 8, "the SoftSpoken parameter is 1 to 8");
@@ -27,7 +27,7 @@ struct Receiver {
     Receiver(unsigned parameter, bool is_checked, Words base_pairs, Prg& prg, WordsOut setup)
         : k((require_parameter(parameter), parameter)),
           checked(is_checked),
-          ots(k, checked, blocks(base_pairs, 2 * base_ot_count, "base_pairs"), prg,
+          ots(k, checked, blocks(base_pairs, 2 * kBaseOtCount, "base_pairs"), prg,
               blocks(setup, setup_blocks(k, checked), "setup")) {}
 
     void bind(nb::bytes said) {
@@ -37,7 +37,7 @@ struct Receiver {
 
     void extend(std::size_t count, WordsOut choices, bool random_choices, WordsOut message, WordsOut t,
                 unsigned threads) {
-        require(count <= most_ots, "too many OTs");
+        require(count <= kMostOts, "too many OTs");
         const WordSpan bits = sized(choices, plane_words(count), "choices");
         const BlockSpan out =
             blocks(message, extension_message_blocks(k, count, random_choices, checked), "message");
@@ -62,7 +62,7 @@ struct Sender {
     Sender(unsigned parameter, bool is_checked, Words delta, Words base_keys, Words setup)
         : k((require_parameter(parameter), parameter)),
           checked(is_checked),
-          ots(k, checked, blocks(delta, 1, "delta")[0], blocks(base_keys, base_ot_count, "base_keys"),
+          ots(k, checked, blocks(delta, 1, "delta")[0], blocks(base_keys, kBaseOtCount, "base_keys"),
               blocks(setup, setup_blocks(k, checked), "setup")) {}
 
     void bind(nb::bytes said) {
@@ -76,7 +76,7 @@ struct Sender {
     }
 
     bool extend(std::size_t count, bool random_choices, Words message, WordsOut q, unsigned threads) {
-        require(count <= most_ots, "too many OTs");
+        require(count <= kMostOts, "too many OTs");
         const BlockView in =
             blocks(message, extension_message_blocks(k, count, random_choices, checked), "message");
         const BlockSpan labels = blocks(q, count, "q");
@@ -114,7 +114,7 @@ void received_hash(nb::bytes tweak, WordsOut t, unsigned threads) {
 
 std::size_t message_blocks(unsigned k, std::size_t count, bool random_choices, bool checked) {
     require_parameter(k);
-    require(count <= most_ots, "too many OTs");
+    require(count <= kMostOts, "too many OTs");
     return extension_message_blocks(k, count, random_choices, checked);
 }
 
@@ -180,7 +180,7 @@ void products_receive(Words m_r, Words choices, Bytes message, unsigned width, W
 }  // namespace
 
 void bind_ot(nb::module_& module) {
-    module.attr("base_ot_count") = base_ot_count;
+    module.attr("base_ot_count") = kBaseOtCount;
     module.def("ot_setup_blocks", blocks_of_setup, "k"_a, "checked"_a);
     module.def("ot_message_blocks", message_blocks, "k"_a, "count"_a, "random_choices"_a, "checked"_a);
     nb::class_<Receiver>(module, "OtReceiver")

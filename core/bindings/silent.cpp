@@ -11,7 +11,7 @@ namespace {
 using namespace sphynx;
 using namespace sphynx::bindings;
 
-constexpr std::size_t most_ots = std::size_t{1} << 36;
+constexpr std::size_t kMostOts = std::size_t{1} << 36;
 
 SilentShape shape_of(std::size_t secret, std::size_t trees, unsigned depth) {
     const SilentShape shape{secret, trees, depth};
@@ -51,7 +51,7 @@ struct BoundSender {
     }
 
     void extend(std::size_t count, bool random_choices, Words message, WordsOut q, unsigned threads) {
-        require(count <= most_ots, "too many OTs");
+        require(count <= kMostOts, "too many OTs");
         const BlockView in = blocks(message, silent_message_blocks(count, random_choices), "message");
         const BlockSpan labels = blocks(q, count, "q");
         nb::gil_scoped_release unlocked;
@@ -96,7 +96,7 @@ struct BoundReceiver {
 
     void extend(std::size_t count, WordsOut choices, bool random_choices, WordsOut message, WordsOut t,
                 unsigned threads) {
-        require(count <= most_ots, "too many OTs");
+        require(count <= kMostOts, "too many OTs");
         const WordSpan bits = sized(choices, plane_words(count), "choices");
         const BlockSpan out = blocks(message, silent_message_blocks(count, random_choices), "message");
         const BlockSpan labels = blocks(t, count, "t");
@@ -113,7 +113,7 @@ struct BoundReceiver {
 }  // namespace
 
 void bind_silent(nb::module_& module) {
-    module.attr("silent_shape") = nb::make_tuple(silent_shape.secret, silent_shape.trees, silent_shape.depth);
+    module.attr("silent_shape") = nb::make_tuple(kSilentShape.secret, kSilentShape.trees, kSilentShape.depth);
     module.def(
         "silent_seeds",
         [](std::size_t secret, std::size_t trees, unsigned depth) {

@@ -16,26 +16,26 @@ std::uint64_t low_bits(unsigned width) {
 }
 
 // The 64 bits from bit `shift` < 8 of the first byte on; the ninth byte is read where a value can reach into it.
-template <bool reaches>
+template <bool kReaches>
 [[gnu::always_inline]] inline std::uint64_t bits_from(const std::uint8_t* bytes, unsigned shift) {
     std::uint64_t word;
     std::memcpy(&word, bytes, kWord);
-    if constexpr (reaches)
+    if constexpr (kReaches)
         return word >> shift | static_cast<std::uint64_t>(bytes[kWord]) << 1 << (63 - shift);
     return word >> shift;
 }
 
-template <bool reaches>
+template <bool kReaches>
 void unpack(const std::uint8_t* bytes, std::size_t count, unsigned width, std::uint64_t* values) {
     const std::size_t size = packed_bytes(count, width), inside = size < kReach ? 0 : size - kReach + 1;
     const std::uint64_t mask = low_bits(width);
     std::size_t j = 0, bit = 0;
     for (; bit / 8 < inside; ++j, bit += width)
-        values[j] = bits_from<reaches>(bytes + bit / 8, bit % 8) & mask;
+        values[j] = bits_from<kReaches>(bytes + bit / 8, bit % 8) & mask;
     std::uint8_t rest[2 * kReach] = {};  // what is left begins in the last bytes: read where more follow
     std::copy(bytes + inside, bytes + size, rest);
     for (; j < count; ++j, bit += width)
-        values[j] = bits_from<reaches>(rest + (bit / 8 - inside), bit % 8) & mask;
+        values[j] = bits_from<kReaches>(rest + (bit / 8 - inside), bit % 8) & mask;
 }
 
 }  // namespace

@@ -13,17 +13,17 @@ constexpr std::uint64_t low_columns(int distance) {
     return ~std::uint64_t{0} / ((std::uint64_t{1} << distance) + 1);
 }
 
-template <int distance>
+template <int kDistance>
 [[gnu::always_inline]] inline void exchange(Vector& low, Vector& high) {
-    if constexpr (distance == 64) {
+    if constexpr (kDistance == 64) {
         const Vector joined_low = {low[0], high[0]};
         high = Vector{low[1], high[1]};
         low = joined_low;
     } else {
-        const Vector mask = {low_columns(distance), low_columns(distance)};
-        const Vector difference = ((low >> distance) ^ high) & mask;
+        const Vector mask = {low_columns(kDistance), low_columns(kDistance)};
+        const Vector difference = ((low >> kDistance) ^ high) & mask;
         high ^= difference;
-        low ^= difference << distance;
+        low ^= difference << kDistance;
     }
 }
 
@@ -39,11 +39,11 @@ void exchange_eight(Block* rows) {
 }
 
 // 64 / size squares side by side.
-template <int size>
-void transpose_squares(std::uint64_t rows[size]) {
+template <int kSize>
+void transpose_squares(std::uint64_t rows[kSize]) {
     // Pairs of rows whose index differs in one bit; neighbours are done alike, which compilers turn into vectors.
     const auto exchange_all = [rows]<int distance>(std::integral_constant<int, distance>) {
-        for (int group = 0; group < size; group += 2 * distance) {
+        for (int group = 0; group < kSize; group += 2 * distance) {
             for (int i = group; i < group + distance; ++i) {
                 const std::uint64_t difference =
                     ((rows[i] >> distance) ^ rows[i + distance]) & low_columns(distance);
@@ -52,7 +52,7 @@ void transpose_squares(std::uint64_t rows[size]) {
             }
         }
     };
-    if constexpr (size == 64) exchange_all(std::integral_constant<int, 32>());
+    if constexpr (kSize == 64) exchange_all(std::integral_constant<int, 32>());
     exchange_all(std::integral_constant<int, 16>());
     exchange_all(std::integral_constant<int, 8>());
     exchange_all(std::integral_constant<int, 4>());

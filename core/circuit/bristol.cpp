@@ -10,7 +10,7 @@ namespace sphynx {
 namespace {
 
 // More wires than any published circuit has; keeps a hostile header from asking for all memory.
-constexpr std::uint32_t most_wires = 1u << 24;
+constexpr std::uint32_t kMostWires = 1u << 24;
 
 // Words of the text, line by line; blank lines are skipped.
 class Lines {
@@ -81,7 +81,7 @@ std::vector<std::uint32_t> read_widths(Lines& lines, std::uint32_t wires) {
 Circuit read_bristol(std::string_view text) {
     Lines lines(text);
     if (!lines.next()) lines.fail("empty");
-    const std::uint32_t gate_count = lines.number(most_wires), wire_count = lines.number(most_wires);
+    const std::uint32_t gate_count = lines.number(kMostWires), wire_count = lines.number(kMostWires);
     lines.end_of_line();
     if (wire_count == 0) lines.fail("no wires");
     if (Lines ahead = lines; ahead.next() && ahead.next() && ahead.line_is_gate()) {

@@ -46,7 +46,7 @@ bool CircuitBuilder::opposite(Wire a, Wire b) const {
 }
 
 Wire CircuitBuilder::negation(Wire a) {
-    if (is_constant(a.id)) return constant(a.id == constant_zero);
+    if (is_constant(a.id)) return constant(a.id == kConstantZero);
     if (negation_of_[a.id] == a.id) {
         const std::uint32_t out = emit(GateKind::Not, a.id, a.id);
         negation_of_[a.id] = out;
@@ -59,7 +59,7 @@ Wire CircuitBuilder::exclusive_or(Wire a, Wire b) {
     if (is_constant(b.id)) std::swap(a, b);
     if (is_constant(a.id)) {
         if (is_constant(b.id)) return constant(a.id != b.id);
-        return a.id == constant_zero ? b : negation(b);
+        return a.id == kConstantZero ? b : negation(b);
     }
     if (a.id == b.id) return constant(false);
     if (opposite(a, b)) return constant(true);
@@ -68,7 +68,7 @@ Wire CircuitBuilder::exclusive_or(Wire a, Wire b) {
 
 Wire CircuitBuilder::conjunction(Wire a, Wire b) {
     if (is_constant(b.id)) std::swap(a, b);
-    if (is_constant(a.id)) return a.id == constant_zero ? a : b;
+    if (is_constant(a.id)) return a.id == kConstantZero ? a : b;
     if (a.id == b.id) return a;
     if (opposite(a, b)) return constant(false);
     return {this, emit(GateKind::And, a.id, b.id)};
@@ -127,7 +127,7 @@ Circuit CircuitBuilder::finish(const std::vector<Value>& outputs) {
             // A constant output is x xor x of the first input, complemented for 1.
             if (is_constant(wire.id)) {
                 if (circuit_.input_count() == 0) throw std::invalid_argument("circuit: it needs an input");
-                const bool one = wire.id == constant_one;
+                const bool one = wire.id == kConstantOne;
                 wire.id = emit(GateKind::Xor, 0, 0);
                 if (one) wire.id = emit(GateKind::Not, wire.id, wire.id);
             }

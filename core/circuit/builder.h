@@ -29,7 +29,7 @@ class CircuitBuilder {
   public:
     // All inputs come before the first gate.
     Value input(unsigned width);
-    Wire constant(bool bit) { return {this, bit ? constant_one : constant_zero}; }
+    Wire constant(bool bit) { return {this, bit ? kConstantOne : kConstantZero}; }
 
     Wire exclusive_or(Wire a, Wire b);
     Wire conjunction(Wire a, Wire b);
@@ -44,9 +44,9 @@ class CircuitBuilder {
     Circuit finish(const std::vector<Value>& outputs);
 
   private:
-    static constexpr std::uint32_t constant_zero = 0xfffffffe, constant_one = 0xffffffff;
+    static constexpr std::uint32_t kConstantZero = 0xfffffffe, kConstantOne = 0xffffffff;
 
-    static bool is_constant(std::uint32_t id) { return id >= constant_zero; }
+    static bool is_constant(std::uint32_t id) { return id >= kConstantZero; }
     std::uint32_t emit(GateKind kind, std::uint32_t a, std::uint32_t b);
     bool opposite(Wire a, Wire b) const;
 

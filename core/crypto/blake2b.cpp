@@ -10,9 +10,9 @@
 namespace sphynx {
 namespace {
 
-constexpr std::uint64_t initial[8] = {0x6a09e667f3bcc908, 0xbb67ae8584caa73b, 0x3c6ef372fe94f82b,
-                                      0xa54ff53a5f1d36f1, 0x510e527fade682d1, 0x9b05688c2b3e6c1f,
-                                      0x1f83d9abfb41bd6b, 0x5be0cd19137e2179};
+constexpr std::uint64_t kInitial[8] = {0x6a09e667f3bcc908, 0xbb67ae8584caa73b, 0x3c6ef372fe94f82b,
+                                       0xa54ff53a5f1d36f1, 0x510e527fade682d1, 0x9b05688c2b3e6c1f,
+                                       0x1f83d9abfb41bd6b, 0x5be0cd19137e2179};
 
 [[gnu::always_inline]] inline void mix(std::uint64_t* v, int a, int b, int c, int d, std::uint64_t x,
                                        std::uint64_t y) {
@@ -31,7 +31,7 @@ constexpr std::uint64_t initial[8] = {0x6a09e667f3bcc908, 0xbb67ae8584caa73b, 0x
 Blake2b::Blake2b(std::size_t digest_bytes) : digest_bytes_(digest_bytes) {
     if (digest_bytes < 1 || digest_bytes > 64)
         throw std::invalid_argument("BLAKE2b: a digest has 1 to 64 bytes");
-    std::copy_n(initial, 8, state_);
+    std::copy_n(kInitial, 8, state_);
     state_[0] ^= 0x01010000 ^ digest_bytes;
 }
 
@@ -73,12 +73,12 @@ void Blake2b::compress(const std::uint8_t* block, bool is_last) {
     std::uint64_t v[16], words[16];
     std::memcpy(words, block, sizeof words);
     std::copy_n(state_, 8, v);
-    std::copy_n(initial, 8, v + 8);
+    std::copy_n(kInitial, 8, v + 8);
     v[12] ^= hashed_bytes_;
     if (is_last) v[14] = ~v[14];
 #pragma GCC unroll 12
     for (int round = 0; round < 12; ++round) {
-        const std::uint8_t* s = blake2_word_of[round % 10];
+        const std::uint8_t* s = kBlake2WordOf[round % 10];
         mix(v, 0, 4, 8, 12, words[s[0]], words[s[1]]);
         mix(v, 1, 5, 9, 13, words[s[2]], words[s[3]]);
         mix(v, 2, 6, 10, 14, words[s[4]], words[s[5]]);

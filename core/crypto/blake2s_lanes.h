@@ -12,16 +12,16 @@
 
 namespace sphynx {
 
-constexpr std::size_t blake2s_block_bytes = 64, blake2sp_leaves = 8;
-constexpr std::size_t blake2sp_stripe_bytes = blake2sp_leaves * blake2s_block_bytes;
+constexpr std::size_t kBlake2sBlockBytes = 64, kBlake2spLeaves = 8;
+constexpr std::size_t kBlake2spStripeBytes = kBlake2spLeaves * kBlake2sBlockBytes;
 
-constexpr std::uint32_t blake2s_initial[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
+constexpr std::uint32_t kBlake2sInitial[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
                                               0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
 
 struct Blake2spKernels {
     const char* name;
     // Compresses so many stripes, none of them the last of a leaf, into state[word][leaf]; `hashed_bytes` by each leaf.
-    void (*absorb)(std::uint32_t (*state)[blake2sp_leaves], const std::uint8_t* stripes, std::size_t count,
+    void (*absorb)(std::uint32_t (*state)[kBlake2spLeaves], const std::uint8_t* stripes, std::size_t count,
                    std::uint64_t hashed_bytes);
 };
 
@@ -49,14 +49,14 @@ template <class Lane>
                                                     std::uint64_t hashed_bytes, std::uint32_t last_block,
                                                     std::uint32_t last_node) {
     typename Lane::V v[16];
-    for (int i = 0; i < 8; ++i) v[i] = state[i], v[i + 8] = Lane::all(blake2s_initial[i]);
-    v[12] = Lane::all(blake2s_initial[4] ^ static_cast<std::uint32_t>(hashed_bytes));
-    v[13] = Lane::all(blake2s_initial[5] ^ static_cast<std::uint32_t>(hashed_bytes >> 32));
-    v[14] = Lane::all(blake2s_initial[6] ^ last_block);
-    v[15] = Lane::all(blake2s_initial[7] ^ last_node);
+    for (int i = 0; i < 8; ++i) v[i] = state[i], v[i + 8] = Lane::all(kBlake2sInitial[i]);
+    v[12] = Lane::all(kBlake2sInitial[4] ^ static_cast<std::uint32_t>(hashed_bytes));
+    v[13] = Lane::all(kBlake2sInitial[5] ^ static_cast<std::uint32_t>(hashed_bytes >> 32));
+    v[14] = Lane::all(kBlake2sInitial[6] ^ last_block);
+    v[15] = Lane::all(kBlake2sInitial[7] ^ last_node);
 #pragma GCC unroll 10
     for (int round = 0; round < 10; ++round) {
-        const std::uint8_t* s = blake2_word_of[round];
+        const std::uint8_t* s = kBlake2WordOf[round];
         blake2s_mix<Lane>(v, 0, 4, 8, 12, words[s[0]], words[s[1]]);
         blake2s_mix<Lane>(v, 1, 5, 9, 13, words[s[2]], words[s[3]]);
         blake2s_mix<Lane>(v, 2, 6, 10, 14, words[s[4]], words[s[5]]);
@@ -70,14 +70,14 @@ template <class Lane>
 }
 
 template <class Lane>
-void absorb_stripes(std::uint32_t (*state)[blake2sp_leaves], const std::uint8_t* stripes, std::size_t count,
+void absorb_stripes(std::uint32_t (*state)[kBlake2spLeaves], const std::uint8_t* stripes, std::size_t count,
                     std::uint64_t hashed_bytes) {
-    for (; count; --count, stripes += blake2sp_stripe_bytes) {
-        hashed_bytes += blake2s_block_bytes;
-        for (std::size_t leaf = 0; leaf < blake2sp_leaves; leaf += Lane::width) {
+    for (; count; --count, stripes += kBlake2spStripeBytes) {
+        hashed_bytes += kBlake2sBlockBytes;
+        for (std::size_t leaf = 0; leaf < kBlake2spLeaves; leaf += Lane::kWidth) {
             typename Lane::V own[8], words[16];
             for (int i = 0; i < 8; ++i) std::memcpy(&own[i], &state[i][leaf], sizeof own[i]);
-            Lane::words_of(stripes + blake2s_block_bytes * leaf, words);
+            Lane::words_of(stripes + kBlake2sBlockBytes * leaf, words);
             blake2s_compress<Lane>(own, words, hashed_bytes, 0, 0);
             for (int i = 0; i < 8; ++i) std::memcpy(&state[i][leaf], &own[i], sizeof own[i]);
         }

@@ -10,7 +10,7 @@ namespace {
 
 struct EightLanes {
     typedef std::uint32_t V __attribute__((vector_size(32)));
-    static constexpr std::size_t width = 8;
+    static constexpr std::size_t kWidth = 8;
 
     [[gnu::always_inline]] static V all(std::uint32_t number) {
         return (V)_mm256_set1_epi32(static_cast<int>(number));
@@ -20,9 +20,9 @@ struct EightLanes {
         for (std::size_t i = 0; i < 4; ++i) {
             __m256i row[4];
             for (std::size_t j = 0; j < 4; ++j) {
-                const std::uint8_t* at = blocks + blake2s_block_bytes * j + 16 * i;
+                const std::uint8_t* at = blocks + kBlake2sBlockBytes * j + 16 * i;
                 const auto *low = reinterpret_cast<const __m128i*>(at),
-                           *high = reinterpret_cast<const __m128i*>(at + 4 * blake2s_block_bytes);
+                           *high = reinterpret_cast<const __m128i*>(at + 4 * kBlake2sBlockBytes);
                 row[j] = _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_loadu_si128(low)),
                                                  _mm_loadu_si128(high), 1);
             }

@@ -14,9 +14,9 @@ namespace sphynx {
 namespace {
 
 // Digest and inner bytes, fanout and depth of the tree; a node's number and height are in words 2 and 3.
-constexpr std::uint32_t digest_bytes = blake2sp_bytes, leaves = blake2sp_leaves;
-constexpr std::uint32_t parameters[4] = {digest_bytes | leaves << 16 | 2 << 24, 0, 0, digest_bytes << 24};
-constexpr std::uint32_t on_root = 1 << 16, set = ~std::uint32_t{0};
+constexpr std::uint32_t kDigestBytes = kBlake2spBytes, kLeaves = kBlake2spLeaves;
+constexpr std::uint32_t kParameters[4] = {kDigestBytes | kLeaves << 16 | 2 << 24, 0, 0, kDigestBytes << 24};
+constexpr std::uint32_t kOnRoot = 1 << 16, kSet = ~std::uint32_t{0};
 
 struct OneLane {
     using V = std::uint32_t;
@@ -30,7 +30,7 @@ struct OneLane {
 // Four leaves by whatever vectors of 128 bits the CPU has at least.
 struct FourLanes {
     typedef std::uint32_t V __attribute__((vector_size(16)));
-    static constexpr std::size_t width = 4;
+    static constexpr std::size_t kWidth = 4;
 
     static V all(std::uint32_t number) { return V{} + number; }
     template <int n>
@@ -50,7 +50,7 @@ struct FourLanes {
 #endif
     }
     static void words_of(const std::uint8_t* blocks, V (&words)[16]) {
-        std::uint32_t own[width][16];
+        std::uint32_t own[kWidth][16];
         std::memcpy(own, blocks, sizeof own);
         for (int i = 0; i < 16; ++i) words[i] = V{own[0][i], own[1][i], own[2][i], own[3][i]};
     }
@@ -60,7 +60,7 @@ struct FourLanes {
 class Node {
   public:
     Node(const std::uint32_t (&state)[8], std::uint64_t hashed_bytes, bool is_last)
-        : hashed_bytes_(hashed_bytes), last_node_(is_last ? set : 0) {
+        : hashed_bytes_(hashed_bytes), last_node_(is_last ? kSet : 0) {
         std::copy_n(state, 8, state_);
     }
     // The whole block, or the last one of the node, which may be shorter.
@@ -68,7 +68,7 @@ class Node {
         std::uint32_t words[16] = {};
         if (count) std::memcpy(words, bytes, count);
         hashed_bytes_ += count;
-        blake2s_compress<OneLane>(state_, words, hashed_bytes_, is_last ? set : 0, is_last ? last_node_ : 0);
+        blake2s_compress<OneLane>(state_, words, hashed_bytes_, is_last ? kSet : 0, is_last ? last_node_ : 0);
     }
     const std::uint32_t* digest() const { return state_; }
 
@@ -89,7 +89,7 @@ const Blake2spKernels& blake2sp_kernels() {
 
 std::uint32_t first_state(int word, std::size_t leaf) {
     const std::uint32_t number = word == 2 ? static_cast<std::uint32_t>(leaf) : 0;
-    return blake2s_initial[word] ^ (word < 4 ? parameters[word] : 0) ^ number;
+    return kBlake2sInitial[word] ^ (word < 4 ? kParameters[word] : 0) ^ number;
 }
 
 }  // namespace
@@ -101,20 +101,20 @@ const Blake2spKernels& portable_blake2sp() {
 
 void blake2sp(const void* message, std::size_t count, void* digest) {
     const auto* bytes = static_cast<const std::uint8_t*>(message);
-    constexpr std::size_t block = blake2s_block_bytes, stripe = blake2sp_stripe_bytes;
-    std::uint32_t state[8][blake2sp_leaves];
+    constexpr std::size_t block = kBlake2sBlockBytes, stripe = kBlake2spStripeBytes;
+    std::uint32_t state[8][kBlake2spLeaves];
     for (int i = 0; i < 8; ++i) {
-        for (std::size_t leaf = 0; leaf < blake2sp_leaves; ++leaf) state[i][leaf] = first_state(i, leaf);
+        for (std::size_t leaf = 0; leaf < kBlake2spLeaves; ++leaf) state[i][leaf] = first_state(i, leaf);
     }
     // Every leaf has a block after these.
     const std::size_t full = count > stripe - block ? (count - (stripe - block) - 1) / stripe : 0;
     blake2sp_kernels().absorb(state, bytes, full, 0);
 
-    std::uint32_t digests[blake2sp_leaves][8], of_root[8];
-    for (std::size_t leaf = 0; leaf < blake2sp_leaves; ++leaf) {
+    std::uint32_t digests[kBlake2spLeaves][8], of_root[8];
+    for (std::size_t leaf = 0; leaf < kBlake2spLeaves; ++leaf) {
         std::uint32_t own[8];
         for (int i = 0; i < 8; ++i) own[i] = state[i][leaf];
-        Node node(own, block * full, leaf + 1 == blake2sp_leaves);
+        Node node(own, block * full, leaf + 1 == kBlake2spLeaves);
         for (std::size_t at = std::min(count, stripe * full + block * leaf);;) {
             const std::size_t taken = std::min(block, count - at), next = at + stripe;
             node.take(bytes + at, taken, next >= count);
@@ -123,13 +123,13 @@ void blake2sp(const void* message, std::size_t count, void* digest) {
         }
         std::copy_n(node.digest(), 8, digests[leaf]);
     }
-    for (int i = 0; i < 8; ++i) of_root[i] = first_state(i, 0) ^ (i == 3 ? on_root : 0);
+    for (int i = 0; i < 8; ++i) of_root[i] = first_state(i, 0) ^ (i == 3 ? kOnRoot : 0);
     Node root(of_root, 0, true);
     std::uint8_t all[sizeof digests];
     std::memcpy(all, digests, sizeof all);
     for (std::size_t at = 0; at < sizeof all; at += block)
         root.take(all + at, block, at + block == sizeof all);
-    std::memcpy(digest, root.digest(), blake2sp_bytes);
+    std::memcpy(digest, root.digest(), kBlake2spBytes);
 }
 
 const char* blake2sp_path_name() {

@@ -8,7 +8,7 @@
 
 namespace sphynx {
 
-constexpr std::size_t blake2sp_bytes = 32;
+constexpr std::size_t kBlake2spBytes = 32;
 
 void blake2sp(const void* bytes, std::size_t count, void* digest);
 

@@ -23,9 +23,9 @@ struct OpenSum {
     }
 };
 
-constexpr std::size_t most_folded_columns = 8;
+constexpr std::size_t kMostFoldedColumns = 8;
 
-// sums[b] ^= sum over j of rows[b * columns + j] * factors[j], for columns <= most_folded_columns.
+// sums[b] ^= sum over j of rows[b * columns + j] * factors[j], for columns <= kMostFoldedColumns.
 void fold_rows(const Block* rows, std::size_t row_count, std::size_t columns, const Block* factors,
                OpenSum* sums);
 

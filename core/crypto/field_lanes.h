@@ -19,11 +19,11 @@ const FieldKernels& pmull_field();   // aarch64 only
 const FieldKernels& pclmul_field();  // x86-64 only
 
 // `Columns` is the number of columns where it is known, so that the factors stay in registers, and 0 elsewhere.
-template <class Lane, std::size_t Columns>
+template <class Lane, std::size_t kColumns>
 void fold_columns(const Block* rows, std::size_t row_count, std::size_t columns, const Block* factors,
                   OpenSum* sums) {
-    if (Columns != 0) columns = Columns;
-    typename Lane::Factor prepared[most_folded_columns] = {};  // also those that are not in use
+    if (kColumns != 0) columns = kColumns;
+    typename Lane::Factor prepared[kMostFoldedColumns] = {};  // also those that are not in use
     for (std::size_t j = 0; j < columns; ++j) prepared[j] = typename Lane::Factor(factors[j]);
     for (std::size_t b = 0; b < row_count; ++b, rows += columns) {
         typename Lane::Sum sum(sums[b]);
@@ -35,8 +35,8 @@ void fold_columns(const Block* rows, std::size_t row_count, std::size_t columns,
 template <class Lane>
 void fold_lanes(const Block* rows, std::size_t row_count, std::size_t columns, const Block* factors,
                 OpenSum* sums) {
-    if (columns == most_folded_columns) {
-        fold_columns<Lane, most_folded_columns>(rows, row_count, columns, factors, sums);
+    if (columns == kMostFoldedColumns) {
+        fold_columns<Lane, kMostFoldedColumns>(rows, row_count, columns, factors, sums);
     } else {
         fold_columns<Lane, 0>(rows, row_count, columns, factors, sums);
     }

@@ -9,7 +9,7 @@ namespace {
 
 struct AesniLane {
     using V = __m128i;
-    static constexpr std::size_t width = 1;
+    static constexpr std::size_t kWidth = 1;
     using Side = AesniLane;
 
     struct Key {

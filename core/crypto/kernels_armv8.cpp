@@ -12,7 +12,7 @@ namespace {
 
 struct Armv8Lane {
     using V = uint8x16_t;
-    static constexpr std::size_t width = 1;
+    static constexpr std::size_t kWidth = 1;
     using Side = GeneralRegisters;
 
     struct Key {

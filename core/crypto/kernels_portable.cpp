@@ -72,7 +72,7 @@ Planes mix_columns(const Planes& a) {
 }
 
 struct PortableLane : GeneralRegisters {
-    static constexpr std::size_t width = 1;
+    static constexpr std::size_t kWidth = 1;
     using Side = GeneralRegisters;
 
     struct Key {

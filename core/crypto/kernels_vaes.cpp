@@ -9,7 +9,7 @@ namespace {
 
 struct VaesLane {
     using V = __m256i;
-    static constexpr std::size_t width = 2;
+    static constexpr std::size_t kWidth = 2;
     using Side = VaesLane;
 
     struct Key {

@@ -33,12 +33,12 @@ namespace sphynx {
 template <class Lane>
 void encrypt_blocks(const AesKey& aes_key, const Block* in, Block* out, std::size_t count) {
     const typename Lane::Key key(aes_key);
-    constexpr std::size_t step = 8 * Lane::width;
+    constexpr std::size_t step = 8 * Lane::kWidth;
     const auto run_step = [&](const Block* from, Block* to) __attribute__((always_inline)) {
         typename Lane::V state[8];
-        for (int i = 0; i < 8; ++i) state[i] = Lane::load(from + i * Lane::width);
+        for (int i = 0; i < 8; ++i) state[i] = Lane::load(from + i * Lane::kWidth);
         Lane::encrypt(key, state);
-        for (int i = 0; i < 8; ++i) Lane::store(to + i * Lane::width, state[i]);
+        for (int i = 0; i < 8; ++i) Lane::store(to + i * Lane::kWidth, state[i]);
     };
     for (; count >= step; count -= step, in += step, out += step) run_step(in, out);
     if (count == 0) return;
@@ -52,22 +52,22 @@ void encrypt_blocks(const AesKey& aes_key, const Block* in, Block* out, std::siz
 template <class Lane>
 void counter_blocks(const AesKey& aes_key, Block counter, Block* out, std::size_t count) {
     using Side = typename Lane::Side;
-    constexpr std::size_t step = 8 * Lane::width;
+    constexpr std::size_t step = 8 * Lane::kWidth;
     const typename Lane::Key key(aes_key);
     std::uint64_t high = __builtin_bswap64(counter.lo);
     std::uint64_t low = __builtin_bswap64(counter.hi);
     typename Side::V next[8];
     const auto prepare = [&](auto i) __attribute__((always_inline)) {
         Side::hand_over(next[i], Side::counters(high, low));
-        low += Lane::width;
-        high += low < Lane::width;
+        low += Lane::kWidth;
+        high += low < Lane::kWidth;
     };
     const auto run_step = [&](Block* to) __attribute__((always_inline)) {
         typename Lane::V state[8];
         unrolled<8>([&](auto i) __attribute__((always_inline)) { state[i] = Lane::from_side(next[i]); });
         Lane::encrypt(key, state, prepare);
         unrolled<8>([&](auto i)
-                        __attribute__((always_inline)) { Lane::store(to + i * Lane::width, state[i]); });
+                        __attribute__((always_inline)) { Lane::store(to + i * Lane::kWidth, state[i]); });
     };
     unrolled<8>(prepare);
     for (; count >= step; count -= step, out += step) run_step(out);
@@ -82,7 +82,7 @@ template <class Lane>
 void sum_streams_of_four(const AesKey* keys, Block counter, Block* bit0, Block* bit1, Block* total,
                          std::size_t count) {
     using V = typename Lane::V;
-    constexpr std::size_t step = 2 * Lane::width;
+    constexpr std::size_t step = 2 * Lane::kWidth;
     std::uint64_t high = __builtin_bswap64(counter.lo);
     std::uint64_t low = __builtin_bswap64(counter.hi);
     const auto sum_step = [&](Block* out0, Block* out1, Block* out) {
@@ -90,12 +90,12 @@ void sum_streams_of_four(const AesKey* keys, Block counter, Block* bit0, Block* 
         for (int i = 0; i < 2; ++i) {
             const V block = Lane::counters(high, low);
             for (int key = 0; key < 4; ++key) state[2 * key + i] = block;
-            low += Lane::width;
-            if (low < Lane::width) ++high;
+            low += Lane::kWidth;
+            if (low < Lane::kWidth) ++high;
         }
         Lane::encrypt_each(keys, state);
         for (std::size_t i = 0; i < 2; ++i) {
-            const std::size_t at = i * Lane::width;
+            const std::size_t at = i * Lane::kWidth;
             const V upper = Lane::xor_(state[4 + i], state[6 + i]);
             Lane::store(out0 + at, Lane::xor_(Lane::load(out0 + at), Lane::xor_(state[2 + i], state[6 + i])));
             Lane::store(out1 + at, Lane::xor_(Lane::load(out1 + at), upper));
@@ -117,16 +117,16 @@ void sum_streams_of_four(const AesKey* keys, Block counter, Block* bit0, Block* 
 template <class Lane>
 void hash_many(const AesKey& aes_key, const Block* in, const Block* tweaks, Block* out, std::size_t count) {
     const typename Lane::Key key(aes_key);
-    constexpr std::size_t step = 8 * Lane::width;
+    constexpr std::size_t step = 8 * Lane::kWidth;
     const auto hash_step = [&](const Block* from, const Block* tweaked_by, Block* to) {
         typename Lane::V white[8], state[8];
         for (std::size_t i = 0; i < 8; ++i) {
-            const auto tweak = Lane::load(tweaked_by + i * Lane::width);
-            state[i] = Lane::mixed(Lane::load(from + i * Lane::width), tweak);
+            const auto tweak = Lane::load(tweaked_by + i * Lane::kWidth);
+            state[i] = Lane::mixed(Lane::load(from + i * Lane::kWidth), tweak);
             white[i] = Lane::xor_(state[i], tweak);
         }
         Lane::encrypt(key, state);
-        for (int i = 0; i < 8; ++i) Lane::store(to + i * Lane::width, Lane::xor_(state[i], white[i]));
+        for (int i = 0; i < 8; ++i) Lane::store(to + i * Lane::kWidth, Lane::xor_(state[i], white[i]));
     };
     for (; count >= step; count -= step, in += step, out += step, tweaks += step) {
         hash_step(in, tweaks, out);

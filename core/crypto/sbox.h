@@ -23,19 +23,19 @@ constexpr unsigned multiply16(unsigned a, unsigned b) {
 
 // A constant that makes y^2 + y + nu irreducible: no root in GF(16).
 constexpr unsigned find_nu() {
-    for (unsigned nu = 1; nu < 16; ++nu) {
+    for (unsigned kNu = 1; kNu < 16; ++kNu) {
         bool root = false;
-        for (unsigned y = 0; y < 16; ++y) root |= (multiply16(y, y) ^ y ^ nu) == 0;
-        if (!root) return nu;
+        for (unsigned y = 0; y < 16; ++y) root |= (multiply16(y, y) ^ y ^ kNu) == 0;
+        if (!root) return kNu;
     }
     return 0;
 }
-constexpr unsigned nu = find_nu();
+constexpr unsigned kNu = find_nu();
 
 constexpr unsigned multiply256(unsigned a, unsigned b) {
     const unsigned a1 = a >> 4, a0 = a & 15, b1 = b >> 4, b0 = b & 15;
     const unsigned low = multiply16(a0, b0), high = multiply16(a1, b1);
-    return (multiply16(a0 ^ a1, b0 ^ b1) ^ low) << 4 | (low ^ multiply16(high, nu));
+    return (multiply16(a0 ^ a1, b0 ^ b1) ^ low) << 4 | (low ^ multiply16(high, kNu));
 }
 
 // columns[i] is the image of bit i.
@@ -58,21 +58,21 @@ constexpr LinearMap find_to_tower() {
     }
     return {};
 }
-constexpr LinearMap to_tower = find_to_tower();
+constexpr LinearMap kToTower = find_to_tower();
 
 // Back from the tower, followed by the S-box's affine map without its constant 0x63.
 constexpr LinearMap find_from_tower() {
     LinearMap map{};
     for (int bit = 0; bit < 8; ++bit) {
         unsigned value = 0;
-        while (apply(to_tower, value) != 1u << bit) ++value;
+        while (apply(kToTower, value) != 1u << bit) ++value;
         unsigned image = 0;
         for (int turn = 0; turn < 5; ++turn) image ^= (value << turn | value >> (8 - turn)) & 255;
         map[bit] = static_cast<std::uint8_t>(image);
     }
     return map;
 }
-constexpr LinearMap from_tower = find_from_tower();
+constexpr LinearMap kFromTower = find_from_tower();
 
 template <class Bit, int n>
 using Bits = std::array<Bit, n>;
@@ -162,7 +162,7 @@ Bits<Bit, n> invert(const Bits<Bit, n>& a) {
     if constexpr (n == 2) {
         return square<Bit, 2>(a);  // a^3 = 1 in GF(4)
     } else {
-        constexpr unsigned c = n == 4 ? 2 : nu;
+        constexpr unsigned c = n == 4 ? 2 : kNu;
         const auto a0 = low_half<Bit, n>(a), a1 = high_half<Bit, n>(a);
         const auto cross = add<Bit, n / 2>(multiply<Bit, n / 2>(a1, a0), square<Bit, n / 2>(a0));
         const auto norm = add<Bit, n / 2>(scale<Bit, n / 2>(square<Bit, n / 2>(a1), c), cross);
@@ -189,7 +189,7 @@ Bits<Bit, 8> map_bits(const LinearMap& map, const Bits<Bit, 8>& a) {
 // S(a); bits[0] is the lowest. Bit needs ^, & and ~ (the complement of every bit it carries).
 template <class Bit>
 Bits<Bit, 8> substitute(const Bits<Bit, 8>& a) {
-    Bits<Bit, 8> image = map_bits<Bit>(from_tower, invert<Bit, 8>(map_bits<Bit>(to_tower, a)));
+    Bits<Bit, 8> image = map_bits<Bit>(kFromTower, invert<Bit, 8>(map_bits<Bit>(kToTower, a)));
     for (int i = 0; i < 8; ++i) {
         if (0x63 >> i & 1) image[i] = ~image[i];
     }

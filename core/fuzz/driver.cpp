@@ -20,8 +20,8 @@ namespace {
 
 using Bytes = std::vector<std::uint8_t>;
 
-constexpr std::size_t places = 1 << 16;
-bool reached[places];
+constexpr std::size_t kPlaces = 1 << 16;
+bool reached[kPlaces];
 std::size_t reached_count = 0;
 Bytes current;
 std::string artifact_prefix;
@@ -96,7 +96,7 @@ void read_into(const std::filesystem::path& path, std::vector<Bytes>& corpus) {
 
 extern "C" __attribute__((no_sanitize("address", "undefined"))) void __sanitizer_cov_trace_pc() {
     const auto place = reinterpret_cast<std::uintptr_t>(__builtin_return_address(0));
-    bool& here = reached[(place ^ place >> 16) % places];
+    bool& here = reached[(place ^ place >> 16) % kPlaces];
     reached_count += !here;
     here = true;
 }

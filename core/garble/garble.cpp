@@ -14,7 +14,7 @@ namespace {
 
 // Instances that go through the circuit together: long enough to amortise a gate's round keys, short enough
 // for the live labels of a ReLU circuit to stay in the first-level cache, and one word of a colour plane.
-constexpr std::size_t chunk = 64;
+constexpr std::size_t kChunk = 64;
 
 std::vector<AesKey> gate_keys(const Plan& plan, Block late_tweak) {
     std::vector<Block> raw(plan.and_count());
@@ -29,7 +29,7 @@ void xor_rows(const Block* a, const Block* b, const Block* c, Block* out, std::s
 std::uint64_t colours_of(const Block* labels, std::size_t count) {
     std::uint64_t word = 0;
     for (std::size_t i = 0; i < count; ++i) word = word >> 1 | labels[i].lo << 63;
-    return word >> (chunk - count);
+    return word >> (kChunk - count);
 }
 
 // Runs the plan over [begin, end) in chunks. `and_gate(index, tweaks, operands, out, start, count)` is the only
@@ -38,15 +38,15 @@ std::uint64_t colours_of(const Block* labels, std::size_t count) {
 template <class AndGate>
 void run_plan(const Plan& plan, const GarbleBatch& batch, Block not_offset, BlockView inputs,
               const GarbledOutputs& outputs, std::size_t begin, std::size_t end, const AndGate& and_gate) {
-    std::vector<Block> scratch(plan.slot_count() * chunk);
+    std::vector<Block> scratch(plan.slot_count() * kChunk);
     const Tweaks even_tweaks(doubled(batch.late_tweak));
-    Block tweaks_a[chunk], tweaks_b[chunk];  // of all gates: their keys differ
-    for (std::size_t start = begin; start < end; start += chunk) {
-        const std::size_t count = std::min(chunk, end - start);
+    Block tweaks_a[kChunk], tweaks_b[kChunk];  // of all gates: their keys differ
+    for (std::size_t start = begin; start < end; start += kChunk) {
+        const std::size_t count = std::min(kChunk, end - start);
         even_tweaks.fill(batch.first_instance + start, tweaks_a, count);
         for (std::size_t i = 0; i < count; ++i) tweaks_b[i] = tweaks_a[i] ^ batch.late_tweak;
         const auto slot = [&](std::uint32_t id) {
-            return scratch.data() + (id - plan.input_count()) * chunk;
+            return scratch.data() + (id - plan.input_count()) * kChunk;
         };
         const auto row = [&](std::uint32_t id) -> const Block* {
             return id < plan.input_count() ? inputs.data() + id * batch.instances + start : slot(id);
@@ -71,7 +71,7 @@ void run_plan(const Plan& plan, const GarbleBatch& batch, Block not_offset, Bloc
         }
         for (std::size_t o = 0; o < plan.output_count(); ++o) {
             const Block* labels = row(plan.outputs()[o]);
-            outputs.colours[o * plane_words(batch.instances) + start / chunk] = colours_of(labels, count);
+            outputs.colours[o * plane_words(batch.instances) + start / kChunk] = colours_of(labels, count);
             if (outputs.halves.empty()) continue;
             std::uint64_t* halves = &outputs.halves[o * batch.instances + start];
             for (std::size_t i = 0; i < count; ++i) halves[i] = labels[i].hi;
@@ -80,7 +80,7 @@ void run_plan(const Plan& plan, const GarbleBatch& batch, Block not_offset, Bloc
     zeroise(scratch.data(), scratch.size() * sizeof(Block));
 }
 
-static_assert(chunk == 64, "a chunk is one word of a colour plane");
+static_assert(kChunk == 64, "a chunk is one word of a colour plane");
 
 }  // namespace
 
@@ -89,7 +89,7 @@ void garble(const Plan& plan, const GarbleBatch& batch, Block delta, BlockView i
     if (!delta.lowest_bit()) throw std::invalid_argument("garble: the lowest bit of delta must be 1");
     const std::vector<AesKey> keys = gate_keys(plan, batch.late_tweak);
     const SymmetricKernels& kernels = symmetric_kernels();
-    parallel_ranges(batch.instances, chunk, batch.threads, [&](std::size_t begin, std::size_t end) {
+    parallel_ranges(batch.instances, kChunk, batch.threads, [&](std::size_t begin, std::size_t end) {
         run_plan(plan, batch, delta, input_zeros, outputs, begin, end,
                  [&](std::size_t index, const AndTweaks& tweaks, const AndOperands& in, Block* out,
                      std::size_t start, std::size_t count) {
@@ -105,7 +105,7 @@ void evaluate(const Plan& plan, const GarbleBatch& batch, BlockView input_labels
               const GarbledOutputs& outputs) {
     const std::vector<AesKey> keys = gate_keys(plan, batch.late_tweak);
     const SymmetricKernels& kernels = symmetric_kernels();
-    parallel_ranges(batch.instances, chunk, batch.threads, [&](std::size_t begin, std::size_t end) {
+    parallel_ranges(batch.instances, kChunk, batch.threads, [&](std::size_t begin, std::size_t end) {
         run_plan(plan, batch, Block{}, input_labels, outputs, begin, end,
                  [&](std::size_t index, const AndTweaks& tweaks, const AndOperands& in, Block* out,
                      std::size_t start, std::size_t count) {

@@ -56,7 +56,7 @@ class GarbleStep {
     using S = typename Side::V;
 
   public:
-    static constexpr std::size_t instances = Lane::width;
+    static constexpr std::size_t kInstances = Lane::kWidth;
 
     explicit GarbleStep(Block delta)
         : delta_(Side::broadcast(delta)),
@@ -148,7 +148,7 @@ class EvaluateStep {
     using S = typename Side::V;
 
   public:
-    static constexpr std::size_t instances = 2 * Lane::width;
+    static constexpr std::size_t kInstances = 2 * Lane::kWidth;
 
     struct Prepared {
         S input[4], result[2];
@@ -164,7 +164,7 @@ class EvaluateStep {
                                         BlockView garbler_rows, BlockView evaluator_rows,
                                         const AndTweaks& tweaks, std::size_t at) const {
         constexpr int i = part / 4;
-        at += static_cast<std::size_t>(i) * Lane::width;
+        at += static_cast<std::size_t>(i) * Lane::kWidth;
         if constexpr (part % 4 == 0) {
             now.a = label_at<Side>(in.a, in.a_more, at);
             Side::pin(now.a);
@@ -200,7 +200,7 @@ class EvaluateStep {
     [[gnu::always_inline]] void finish(const Stage& done, BlockSpan out, std::size_t at) const {
         unrolled<2>([&](auto i) __attribute__((always_inline)) {
             const V hashes = Lane::xor_(done.state[2 * i], done.state[2 * i + 1]);
-            Lane::store(&out[at + i * Lane::width], Lane::xor_(done.result[i], hashes));
+            Lane::store(&out[at + i * Lane::kWidth], Lane::xor_(done.result[i], hashes));
         });
     }
 };
@@ -236,7 +236,7 @@ template <class Lane>
     const Step step(delta);
     const AndOperands in = operands;
     const AndTweaks tweaks = and_tweaks;
-    constexpr std::size_t width = Step::instances;
+    constexpr std::size_t width = Step::kInstances;
     run_steps<Lane>(
         key, step, out.size() / width,
         [&](auto part, typename Step::Prepared& next, typename Step::Working& now, std::size_t at)
@@ -249,7 +249,7 @@ template <class Lane>
 template <class Lane>
 void garble_gate(const AesKey& key, Block delta, const AndTweaks& tweaks, const AndOperands& in,
                  BlockSpan garbler_rows, BlockSpan evaluator_rows, BlockSpan out) {
-    constexpr std::size_t width = GarbleStep<Lane>::instances;
+    constexpr std::size_t width = GarbleStep<Lane>::kInstances;
     const std::size_t count = out.size(), done = count / width * width;
     garble_steps<Lane>(key, delta, tweaks, in, garbler_rows, evaluator_rows, out);
     if (done == count) return;
@@ -278,7 +278,7 @@ template <class Lane>
     const Step step;
     const AndOperands in = operands;
     const AndTweaks tweaks = and_tweaks;
-    constexpr std::size_t width = Step::instances;
+    constexpr std::size_t width = Step::kInstances;
     run_steps<Lane>(
         key, step, out.size() / width,
         [&](auto part, typename Step::Prepared& next, typename Step::Working& now, std::size_t at)
@@ -292,7 +292,7 @@ template <class Lane>
 template <class Lane>
 void evaluate_gate(const AesKey& key, const AndTweaks& tweaks, const AndOperands& in, BlockView garbler_rows,
                    BlockView evaluator_rows, BlockSpan out) {
-    constexpr std::size_t width = EvaluateStep<Lane>::instances;
+    constexpr std::size_t width = EvaluateStep<Lane>::kInstances;
     const std::size_t count = out.size(), done = count / width * width;
     evaluate_steps<Lane>(key, tweaks, in, garbler_rows, evaluator_rows, out);
     if (done == count) return;

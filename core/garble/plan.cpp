@@ -7,14 +7,14 @@
 namespace sphynx {
 namespace {
 
-constexpr std::uint32_t no_wire = 0xffffffff;
+constexpr std::uint32_t kNoWire = 0xffffffff;
 
 // Steps over wires, still without slots: folds XOR gates into the AND and XOR gates that read them.
 class Folding {
   public:
     explicit Folding(const Circuit& circuit)
         : circuit_(circuit),
-          gate_of_(circuit.wire_count, no_wire),
+          gate_of_(circuit.wire_count, kNoWire),
           readers_(circuit.wire_count),
           is_output_(circuit.wire_count, false),
           inlined_(circuit.wire_count, false),
@@ -41,21 +41,21 @@ class Folding {
         std::vector<std::uint32_t> and_index(circuit_.wire_count, 0);
         for (const Gate& gate : circuit_.gates) {
             if (gate.kind == GateKind::And) and_index[gate.out] = next_and++;
-            if (inlined_[gate.out] || (gate.kind == GateKind::And && adding_xor(gate) != no_wire)) continue;
+            if (inlined_[gate.out] || (gate.kind == GateKind::And && adding_xor(gate) != kNoWire)) continue;
             if (gate.kind == GateKind::Not) {
                 result.push_back(
-                    {gate.kind, {gate.a, no_wire, no_wire, no_wire, no_wire, no_wire}, gate.out, no_wire, 0});
+                    {gate.kind, {gate.a, kNoWire, kNoWire, kNoWire, kNoWire, kNoWire}, gate.out, kNoWire, 0});
             } else if (gate.kind == GateKind::And) {
-                result.push_back(and_step(gate, no_wire, gate.out, and_index[gate.out]));
-            } else if (const std::uint32_t product = folded_and(gate); product != no_wire) {
+                result.push_back(and_step(gate, kNoWire, gate.out, and_index[gate.out]));
+            } else if (const std::uint32_t product = folded_and(gate); product != kNoWire) {
                 const std::uint32_t added = product == gate.a ? gate.b : gate.a;
                 result.push_back(
                     and_step(circuit_.gates[gate_of_[product]], added, gate.out, and_index[product]));
             } else {
                 PlanStep step{GateKind::Xor,
-                              {gate.a, gate.b, no_wire, no_wire, no_wire, no_wire},
+                              {gate.a, gate.b, kNoWire, kNoWire, kNoWire, kNoWire},
                               gate.out,
-                              no_wire,
+                              kNoWire,
                               0};
                 for (int side = 0; side < 2; ++side) {
                     const std::uint32_t wire = step.in[side];
@@ -77,7 +77,7 @@ class Folding {
     static Terms sum_of(std::initializer_list<std::uint32_t> wires) {
         Terms terms;
         for (const std::uint32_t wire : wires) {
-            if (wire == no_wire) continue;
+            if (wire == kNoWire) continue;
             const auto place = std::lower_bound(terms.begin(), terms.end(), wire);
             if (place != terms.end() && *place == wire) {
                 terms.erase(place);
@@ -97,7 +97,7 @@ class Folding {
             const PlanStep& step = steps[i];
             if (step.kind == GateKind::Xor) xor_at[sum_of({step.in[0], step.in[1], step.in[2]})] = i;
             for (const std::uint32_t wire : step.in) {
-                if (wire != no_wire) first_read[wire] = i;
+                if (wire != kNoWire) first_read[wire] = i;
             }
         }
         std::vector<bool> moved(steps.size(), false);
@@ -105,7 +105,7 @@ class Folding {
             PlanStep& step = steps[i];
             if (step.kind != GateKind::And) continue;
             const auto in = step.in;
-            for (const std::uint32_t more : {in[1], in[3], in[4], no_wire}) {
+            for (const std::uint32_t more : {in[1], in[3], in[4], kNoWire}) {
                 const auto found = xor_at.find(sum_of({in[0], in[1], in[2], in[3], more}));
                 if (found == xor_at.end() || moved[found->second]) continue;
                 const std::uint32_t wire = steps[found->second].out;
@@ -131,33 +131,33 @@ class Folding {
             const Gate& read = circuit_.gates[reader];
             if (read.kind == GateKind::And) return true;
             return read.kind == GateKind::Xor && read.a != read.b && !full_[read.out] &&
-                   folded_and(read) == no_wire;
+                   folded_and(read) == kNoWire;
         });
     }
 
     // The XOR that an AND's result is added in, when that XOR is its only reader.
     std::uint32_t adding_xor(const Gate& gate) const {
-        if (is_output_[gate.out] || readers_[gate.out].size() != 1) return no_wire;
+        if (is_output_[gate.out] || readers_[gate.out].size() != 1) return kNoWire;
         const Gate& reader = circuit_.gates[readers_[gate.out][0]];
-        return reader.kind == GateKind::Xor && folded_and(reader) == gate.out ? reader.out : no_wire;
+        return reader.kind == GateKind::Xor && folded_and(reader) == gate.out ? reader.out : kNoWire;
     }
 
     bool is_lone_and(std::uint32_t wire) const {
-        return gate_of_[wire] != no_wire && circuit_.gates[gate_of_[wire]].kind == GateKind::And &&
+        return gate_of_[wire] != kNoWire && circuit_.gates[gate_of_[wire]].kind == GateKind::And &&
                !is_output_[wire] && readers_[wire].size() == 1;
     }
 
     // Of a XOR's operands the AND that it absorbs, if any.
     std::uint32_t folded_and(const Gate& gate) const {
-        if (gate.a == gate.b) return no_wire;
+        if (gate.a == gate.b) return kNoWire;
         if (is_lone_and(gate.a)) return gate.a;
-        return is_lone_and(gate.b) ? gate.b : no_wire;
+        return is_lone_and(gate.b) ? gate.b : kNoWire;
     }
 
-    bool is_folded_product(const Gate& gate) const { return folded_and(gate) != no_wire; }
+    bool is_folded_product(const Gate& gate) const { return folded_and(gate) != kNoWire; }
 
     PlanStep and_step(const Gate& gate, std::uint32_t added, std::uint32_t out, std::uint32_t index) const {
-        PlanStep step{GateKind::And, {gate.a, no_wire, gate.b, no_wire, added, no_wire}, out, no_wire, index};
+        PlanStep step{GateKind::And, {gate.a, kNoWire, gate.b, kNoWire, added, kNoWire}, out, kNoWire, index};
         for (const int operand : {0, 2}) {
             const std::uint32_t wire = step.in[operand];
             if (!inlined_[wire]) continue;
@@ -185,7 +185,7 @@ void Plan::assign_slots(const std::vector<PlanStep>& on_wires, const std::vector
     std::vector<std::size_t> last_read(wire_count, 0);
     for (std::size_t i = 0; i < on_wires.size(); ++i) {
         for (const std::uint32_t wire : on_wires[i].in) {
-            if (wire != no_wire) last_read[wire] = i;
+            if (wire != kNoWire) last_read[wire] = i;
         }
     }
     for (const std::uint32_t wire : output_wires) last_read[wire] = on_wires.size();
@@ -200,11 +200,11 @@ void Plan::assign_slots(const std::vector<PlanStep>& on_wires, const std::vector
     };
     for (std::size_t i = 0; i < on_wires.size(); ++i) {
         PlanStep step = on_wires[i];
-        step.sum = step.sum == no_wire ? sink_row() : row[step.sum] = take_slot();
+        step.sum = step.sum == kNoWire ? sink_row() : row[step.sum] = take_slot();
         for (std::uint32_t& in : step.in) {
             const std::uint32_t wire = in;
-            in = wire == no_wire ? no_row() : row[wire];
-            if (wire == no_wire || wire < input_count_ || last_read[wire] != i) continue;
+            in = wire == kNoWire ? no_row() : row[wire];
+            if (wire == kNoWire || wire < input_count_ || last_read[wire] != i) continue;
             // The result may take an operand's slot, the sum may not: the kernels read the added wire
             // between writing the sum and writing the result.
             if (std::find(free_slots.begin(), free_slots.end(), in) == free_slots.end())

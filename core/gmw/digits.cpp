@@ -18,7 +18,7 @@ std::size_t entries(unsigned width) {
 
 // What a client picks for one digit of `width` bits, for as many instances as Words have bits: the entries of g and p
 // at its own digit c. They are folded two by two as they are made, so that all of it stays in registers.
-template <unsigned width, class Words>
+template <unsigned kWidth, class Words>
 struct Pick {
     struct Entry {
         Words g, p;
@@ -26,22 +26,22 @@ struct Pick {
 
     Pick(const std::uint64_t* bits, const std::uint64_t* received, std::size_t stride)
         : masked(received), stride(stride) {
-        for (unsigned i = 0; i < width; ++i) own[i] = loaded<Words>(bits + i * stride);
+        for (unsigned i = 0; i < kWidth; ++i) own[i] = loaded<Words>(bits + i * stride);
     }
 
     // The entry at the low `level` bits of c, above `first`. To be asked for once, with the lowest first.
-    template <unsigned level = width, std::size_t first = 0>
+    template <unsigned kLevel = kWidth, std::size_t kFirst = 0>
     [[gnu::always_inline]] Entry picked() {
-        constexpr std::size_t last = (std::size_t{1} << width) - 1;
-        if constexpr (level > 0) {
-            const Entry low = picked<level - 1, first>();
-            const Entry high = picked<level - 1, first + (std::size_t{1} << (level - 1))>();
-            const Words chosen = own[level - 1];
+        constexpr std::size_t last = (std::size_t{1} << kWidth) - 1;
+        if constexpr (kLevel > 0) {
+            const Entry low = picked<kLevel - 1, kFirst>();
+            const Entry high = picked<kLevel - 1, kFirst + (std::size_t{1} << (kLevel - 1))>();
+            const Words chosen = own[kLevel - 1];
             return {low.g ^ ((low.g ^ high.g) & chosen), low.p ^ ((low.p ^ high.p) & chosen)};
-        } else if constexpr (first == last) {
+        } else if constexpr (kFirst == last) {
             return {sum, ~sum};
         } else {
-            const Entry entry{sum, loaded<Words>(masked + (last - 1 - first) * stride)};  // e_(last-first)
+            const Entry entry{sum, loaded<Words>(masked + (last - 1 - kFirst) * stride)};  // e_(last-first)
             sum ^= entry.p;
             return entry;
         }
@@ -49,7 +49,7 @@ struct Pick {
 
     const std::uint64_t* masked;  // the server's codes of the digit
     std::size_t stride;
-    Words own[width], sum{};
+    Words own[kWidth], sum{};
 };
 
 // The products of the masks are added to what is picked.
@@ -58,22 +58,22 @@ struct DigitPlanes {
     std::uint64_t *g, *p;
 };
 
-template <unsigned width, class Words>
+template <unsigned kWidth, class Words>
 [[gnu::always_inline]] inline void client_words(const DigitPlanes& digit, std::size_t j, std::size_t words) {
-    Pick<width, Words> pick(digit.bits + j, digit.received + j, words);
+    Pick<kWidth, Words> pick(digit.bits + j, digit.received + j, words);
     const auto entry = pick.picked();
     store(digit.g + j, loaded<Words>(digit.of_g + j) ^ entry.g);
-    if constexpr (width == 1)
+    if constexpr (kWidth == 1)
         store(digit.p + j, pick.own[0]);
     else
         store(digit.p + j, loaded<Words>(digit.of_p + j) ^ entry.p);
 }
 
-template <unsigned width>
+template <unsigned kWidth>
 void client_digit(const DigitPlanes& digit, std::size_t words) {
     std::size_t j = 0;
-    for (; j + 2 <= words; j += 2) client_words<width, Vector>(digit, j, words);
-    if (j < words) client_words<width, std::uint64_t>(digit, j, words);
+    for (; j + 2 <= words; j += 2) client_words<kWidth, Vector>(digit, j, words);
+    if (j < words) client_words<kWidth, std::uint64_t>(digit, j, words);
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ Vector equal_mask(std::uint64_t a, std::uint64_t b) {
     return Vector{mask, mask};
 }
 
-constexpr Vector all_but_lowest = {~std::uint64_t{1}, ~std::uint64_t{0}};
+constexpr Vector kAllButLowest = {~std::uint64_t{1}, ~std::uint64_t{0}};
 
 }  // namespace
 
@@ -37,7 +37,7 @@ void expand_correlated_tree(const AesKey& key, Block s, Block delta, BlockSpan l
         const std::size_t nodes = std::size_t{1} << level;
         hash_nodes(key, leaves.first(nodes), hashes.data());
         Vector left_sum = {};
-        const Vector kept = level + 1 == depth ? all_but_lowest : ~Vector{};
+        const Vector kept = level + 1 == depth ? kAllButLowest : ~Vector{};
         for (std::size_t i = nodes; i-- > 0;) {
             const auto left = loaded<Vector>(&hashes[i]), right = loaded<Vector>(&leaves[i]) ^ left;
             store(&leaves[2 * i + 1], right & kept);
@@ -91,7 +91,7 @@ void expand_without(std::uint64_t missing, const AesKey& key, BlockView known_su
     others.lo |= 1;
     const auto last = loaded<Vector>(&others);
     for (std::size_t x = 0; x < leaves.size(); ++x) {
-        const auto leaf = loaded<Vector>(&leaves[x]) & all_but_lowest;
+        const auto leaf = loaded<Vector>(&leaves[x]) & kAllButLowest;
         store(&leaves[x], leaf ^ (equal_mask(x, missing) & last));
     }
     zeroise(hashes.data(), hashes.size() * sizeof(Block));

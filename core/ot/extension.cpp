@@ -19,7 +19,8 @@
 namespace sphynx {
 namespace {
 
-constexpr std::size_t tile = 8;  // column blocks that go through all trees together: 1,024 OTs, 16 KB of rows
+constexpr std::size_t kTile =
+    8;  // column blocks that go through all trees together: 1,024 OTs, 16 KB of rows
 
 // rows[b * count ..] = the sum of the streams of all leaves whose index has bit b, u = the sum of all. The
 // index runs like a binary counter: `pending[l]` is the sum over the last finished left subtree of height l.
@@ -27,8 +28,8 @@ constexpr std::size_t tile = 8;  // column blocks that go through all trees toge
 void sum_streams(const SymmetricKernels& kernels, const AesKey* leaves, unsigned depth, Block salt,
                  std::uint64_t column_block, std::size_t count, Block* rows, Block* u) {
     const Block counter = {salt.lo, __builtin_bswap64(column_block)};
-    Block pending[9][tile];
-    Block current[tile];
+    Block pending[9][kTile];
+    Block current[kTile];
     std::fill_n(rows, depth * count, Block{});
     const unsigned first_level =
         depth >= 2 ? 2 : 0;  // levels below it are summed in registers, four leaves at a time
@@ -63,10 +64,10 @@ template <class Work>
 void for_tiles(std::size_t column_blocks, std::size_t count, Block alpha, RowHashes* total, unsigned threads,
                const Work& work) {
     std::mutex adding;
-    parallel_ranges(column_blocks, tile, threads, [&](std::size_t begin, std::size_t end) {
+    parallel_ranges(column_blocks, kTile, threads, [&](std::size_t begin, std::size_t end) {
         RowHashes hashes(alpha, begin, column_blocks - 1);
-        for (std::size_t column = begin; column < end; column += tile) {
-            const std::size_t columns = std::min(tile, end - column);
+        for (std::size_t column = begin; column < end; column += kTile) {
+            const std::size_t columns = std::min(kTile, end - column);
             const std::size_t before = std::min(count, 128 * column);
             work(column, columns, std::min(count - before, 128 * columns), hashes);
         }
@@ -81,14 +82,14 @@ void store_transposed(BlockView rows, BlockSpan out) {
     if (out.size() == rows.size()) {
         transpose_rows_to_blocks(rows.data(), columns, out.data());
     } else {
-        Block padded[128 * tile];
+        Block padded[128 * kTile];
         transpose_rows_to_blocks(rows.data(), columns, padded);
         std::copy_n(padded, out.size(), out.data());
         zeroise(padded, sizeof padded);
     }
 }
 
-constexpr std::size_t hash_grain = 1024;
+constexpr std::size_t kHashGrain = 1024;
 
 // Cuts `count` OTs and hands each part to work(key, tweaks, first OT, OTs); the tweak of OT j is j R.
 template <class Work>
@@ -99,7 +100,7 @@ void for_tweaked(Block r, std::size_t count, unsigned threads, const Work& work)
     expand_seed(AesKey(r), stream, 0, &raw, 1);
     const AesKey key(raw);
     const Tweaks tweaks(r);
-    parallel_ranges(count, hash_grain, threads, [&](std::size_t begin, std::size_t end) {
+    parallel_ranges(count, kHashGrain, threads, [&](std::size_t begin, std::size_t end) {
         Block own[most];
         for (std::size_t first = begin; first < end; first += most) {
             const std::size_t ots = std::min(most, end - first);
@@ -109,7 +110,7 @@ void for_tweaked(Block r, std::size_t count, unsigned threads, const Work& work)
     });
 }
 
-constexpr std::size_t row_check_blocks = 3;  // h(r), and a digest
+constexpr std::size_t kRowCheckBlocks = 3;  // h(r), and a digest
 
 std::size_t column_blocks_of(std::size_t count, bool checked) {
     return (count + 127) / 128 + (checked ? 1 : 0);
@@ -118,19 +119,19 @@ std::size_t column_blocks_of(std::size_t count, bool checked) {
 }  // namespace
 
 std::size_t setup_blocks(unsigned k, bool checked) {
-    const std::size_t trees = (base_ot_count + k - 1) / k;
-    return 2 * base_ot_count + 1 + (checked ? 2 * trees + 2 : 0);
+    const std::size_t trees = (kBaseOtCount + k - 1) / k;
+    return 2 * kBaseOtCount + 1 + (checked ? 2 * trees + 2 : 0);
 }
 
 std::size_t extension_message_blocks(unsigned k, std::size_t count, bool random_choices, bool checked) {
-    const std::size_t sent_trees = (base_ot_count + k - 1) / k - (random_choices ? 1 : 0);
-    return sent_trees * column_blocks_of(count, checked) + (checked ? row_check_blocks : 0);
+    const std::size_t sent_trees = (kBaseOtCount + k - 1) / k - (random_choices ? 1 : 0);
+    return sent_trees * column_blocks_of(count, checked) + (checked ? kRowCheckBlocks : 0);
 }
 
 LeafStreams::LeafStreams(unsigned parameter, bool is_checked) : k(parameter), checked(is_checked) {
     if (k < 1 || k > 8) throw std::invalid_argument("OT extension: the SoftSpoken parameter is 1 to 8");
-    for (unsigned row = 0; row < base_ot_count; row += k) {
-        depths.push_back(std::min<unsigned>(k, base_ot_count - row));
+    for (unsigned row = 0; row < kBaseOtCount; row += k) {
+        depths.push_back(std::min<unsigned>(k, kBaseOtCount - row));
     }
 }
 
@@ -148,7 +149,7 @@ Block LeafStreams::challenge(std::size_t count, bool random_choices, BlockView s
     hash.update(count);
     hash.update(random_choices);
     // The message is public and long: by a hash that takes it eight blocks at a time.
-    std::uint8_t of_message[blake2sp_bytes];
+    std::uint8_t of_message[kBlake2spBytes];
     blake2sp(sent.data(), sent.size_bytes(), of_message);
     hash.update(of_message, sizeof of_message);
     Block alpha;
@@ -170,8 +171,8 @@ Block LeafStreams::early_tweak() const {
 
 OtReceiver::OtReceiver(unsigned k, bool checked, BlockView base_pairs, Prg& prg, BlockSpan setup)
     : streams_(k, checked) {
-    const Block session = setup[2 * base_ot_count] = prg.block();
-    Block* digests = setup.data() + 2 * base_ot_count + 1;  // of each tree, then of all
+    const Block session = setup[2 * kBaseOtCount] = prg.block();
+    Block* digests = setup.data() + 2 * kBaseOtCount + 1;  // of each tree, then of all
     streams_.begin_session(session);
     TreeCheck check(session);
     std::size_t row = 0;
@@ -204,7 +205,7 @@ void OtReceiver::extend(WordSpan choices, bool random_choices, BlockSpan message
     const bool checked = streams_.checked;
     const std::size_t count = t.size(), sent_trees = streams_.trees() - (random_choices ? 1 : 0);
     const std::size_t column_blocks = column_blocks_of(count, checked);
-    const std::size_t whole_tiles = count / (128 * tile) * tile;  // in column blocks
+    const std::size_t whole_tiles = count / (128 * kTile) * kTile;  // in column blocks
     std::vector<Block> r(column_blocks), last_rows(128 * (column_blocks - whole_tiles));
     const auto rows_at = [&](std::size_t column) {
         return column < whole_tiles ? t.data() + 128 * column
@@ -217,7 +218,7 @@ void OtReceiver::extend(WordSpan choices, bool random_choices, BlockSpan message
     }
     for_tiles(column_blocks, count, {}, nullptr, threads,
               [&](std::size_t column, std::size_t columns, std::size_t, RowHashes&) {
-                  Block u[tile];
+                  Block u[kTile];
                   Block *out = message.data() + sent_trees * column, *row = rows_at(column);
                   Block* const chosen = r.data() + column;
                   const AesKey* leaves = streams_.leaves.data();
@@ -241,7 +242,7 @@ void OtReceiver::extend(WordSpan choices, bool random_choices, BlockSpan message
     RowHashes total(alpha, 0, column_blocks - 1);
     for_tiles(column_blocks, count, alpha, checked ? &total : nullptr, threads,
               [&](std::size_t column, std::size_t columns, std::size_t ots, RowHashes& hashes) {
-                  Block memory[128 * tile];
+                  Block memory[128 * kTile];
                   const BlockSpan rows(memory, 128 * columns);
                   std::copy_n(rows_at(column), rows.size(), memory);
                   if (checked) hashes.add(rows, BlockView(r).subspan(column, columns));
@@ -273,8 +274,8 @@ void hash_received(Block r, BlockSpan t, unsigned threads) {
 OtSender::OtSender(unsigned k, bool checked, Block delta, BlockView base_keys, BlockView setup)
     : streams_(k, checked), delta_(delta) {
     if (!delta.lowest_bit()) throw std::invalid_argument("OT extension: the lowest bit of delta must be 1");
-    const Block session = setup[2 * base_ot_count];
-    const auto digest = [tags = setup.subspan(2 * base_ot_count + 1)](std::size_t tree) -> Digest {
+    const Block session = setup[2 * kBaseOtCount];
+    const auto digest = [tags = setup.subspan(2 * kBaseOtCount + 1)](std::size_t tree) -> Digest {
         return {{tags[2 * tree], tags[2 * tree + 1]}};
     };
     streams_.begin_session(session);
@@ -314,7 +315,7 @@ bool OtSender::extend(bool random_choices, BlockView message, BlockSpan q, unsig
     RowHashes total(alpha, 0, column_blocks - 1);
     for_tiles(column_blocks, count, alpha, checked ? &total : nullptr, threads,
               [&](std::size_t column, std::size_t columns, std::size_t ots, RowHashes& hashes) {
-                  Block rows[128 * tile];
+                  Block rows[128 * kTile];
                   const Block* in = message.data() + sent_trees * column;
                   const AesKey* leaves = streams_.leaves.data();
                   unsigned row = 0;
@@ -343,8 +344,8 @@ bool OtSender::extend(bool random_choices, BlockView message, BlockSpan q, unsig
     ++streams_.extensions;
     if (!checked) return true;
     const BlockView sent = message.subspan(sent_blocks);
-    Block corrections[check_rows];
-    for (std::size_t b = 0; b < check_rows; ++b) corrections[b] = mask_of(delta_.bit(b)) & sent[0];
+    Block corrections[kCheckRows];
+    for (std::size_t b = 0; b < kCheckRows; ++b) corrections[b] = mask_of(delta_.bit(b)) & sent[0];
     has_refused_ = public_value(difference(total.digest_of_rows(corrections), {{sent[1], sent[2]}})) != 0;
     zeroise(corrections, sizeof corrections);
     if (has_refused_) zeroise(q.data(), q.size_bytes());

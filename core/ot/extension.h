@@ -34,7 +34,7 @@
 
 namespace sphynx {
 
-constexpr std::size_t base_ot_count = 128;
+constexpr std::size_t kBaseOtCount = 128;
 
 // Masked level sums and the public session block; checked, two blocks more for each tree, and two.
 std::size_t setup_blocks(unsigned k, bool checked);

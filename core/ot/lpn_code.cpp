@@ -10,29 +10,29 @@
 namespace sphynx {
 namespace {
 
-constexpr std::size_t tile = 128;  // rows whose indices are drawn together: 5 KB of them
-constexpr std::size_t words_of_block = sizeof(Block) / sizeof(std::uint32_t);
+constexpr std::size_t kTile = 128;  // rows whose indices are drawn together: 5 KB of them
+constexpr std::size_t kWordsOfBlock = sizeof(Block) / sizeof(std::uint32_t);
 
 }  // namespace
 
 void LpnCode::add_rows(BlockView vector, std::size_t first_row, BlockSpan out) const {
     constexpr std::size_t together = 2;  // rows that are a whole number of blocks
-    static_assert(together * lpn_row_weight % words_of_block == 0 && tile % together == 0);
-    Block drawn[tile * lpn_row_weight / words_of_block];
-    std::uint32_t indices[tile * lpn_row_weight];
+    static_assert(together * kLpnRowWeight % kWordsOfBlock == 0 && kTile % together == 0);
+    Block drawn[kTile * kLpnRowWeight / kWordsOfBlock];
+    std::uint32_t indices[kTile * kLpnRowWeight];
     const std::size_t last_row = first_row + out.size();
     auto next = out.begin();
     for (std::size_t row = first_row; row < last_row;) {
-        const std::size_t begin = row / together * together, end = std::min(begin + tile, last_row);
-        expand_seed(seed_, 0, begin * lpn_row_weight / words_of_block, drawn, std::size(drawn));
+        const std::size_t begin = row / together * together, end = std::min(begin + kTile, last_row);
+        expand_seed(seed_, 0, begin * kLpnRowWeight / kWordsOfBlock, drawn, std::size(drawn));
         std::memcpy(indices, drawn, sizeof indices);
         for (std::uint32_t& index : indices) {
             index = static_cast<std::uint32_t>(std::uint64_t{index} * secret_ >> 32);
         }
-        const std::uint32_t* of_row = indices + (row - begin) * lpn_row_weight;
-        for (; row < end; ++row, ++next, of_row += lpn_row_weight) {
+        const std::uint32_t* of_row = indices + (row - begin) * kLpnRowWeight;
+        for (; row < end; ++row, ++next, of_row += kLpnRowWeight) {
             auto sum = loaded<Vector>(&*next);
-            for (std::size_t i = 0; i < lpn_row_weight; ++i) sum ^= loaded<Vector>(&vector[of_row[i]]);
+            for (std::size_t i = 0; i < kLpnRowWeight; ++i) sum ^= loaded<Vector>(&vector[of_row[i]]);
             store(&*next, sum);
         }
     }

@@ -13,7 +13,7 @@
 
 namespace sphynx {
 
-constexpr std::size_t lpn_row_weight = 10;
+constexpr std::size_t kLpnRowWeight = 10;
 
 class LpnCode {
   public:

@@ -19,14 +19,14 @@
 
 namespace sphynx {
 
-constexpr std::size_t check_rows = 128;
+constexpr std::size_t kCheckRows = 128;
 
 // The hashes of the rows so far. One for each thread; they add up.
 class RowHashes {
   public:
     // Takes rows whose first block is number `column` of `last` blocks before the last one.
     RowHashes(Block alpha, std::size_t column, std::size_t last);
-    // rows[b * columns ..], at most most_folded_columns of each; r[..] at the receiver, none at the sender.
+    // rows[b * columns ..], at most kMostFoldedColumns of each; r[..] at the receiver, none at the sender.
     void add(BlockView rows, BlockView r);
     RowHashes& operator^=(const RowHashes& other);
 
@@ -37,7 +37,7 @@ class RowHashes {
     Digest digest_of_rows(BlockView corrections) const;
 
   private:
-    OpenSum of_choices_, of_rows_[check_rows];
+    OpenSum of_choices_, of_rows_[kCheckRows];
     Block alpha_, factor_;  // factor_: of the next column
     std::size_t column_, last_;
 };

@@ -14,7 +14,7 @@
 namespace sphynx {
 namespace {
 
-constexpr unsigned most_depth = 24;
+constexpr unsigned kMostDepth = 24;
 
 // Results of a batch from number `first` on; leaves_of(tree, leaves) makes a tree's.
 template <class Leaves>
@@ -93,7 +93,7 @@ BatchKeys keys_of_batch(Block session, std::uint64_t number) {
 
 void SilentShape::require_valid() const {
     constexpr std::size_t most = std::size_t{1} << 32;
-    if (depth < 1 || depth > most_depth || trees < 1 || trees > most >> depth || secret < 1 ||
+    if (depth < 1 || depth > kMostDepth || trees < 1 || trees > most >> depth || secret < 1 ||
         secret >= most || samples() <= seeds()) {
         throw std::invalid_argument("silent OT: a batch of this shape is not larger than its seeds");
     }
@@ -130,7 +130,7 @@ void SilentSender::leaves_of(const Batch& batch, std::size_t tree, BlockSpan lea
 
 void SilentSender::results(const Batch& batch, std::size_t first, BlockSpan out, unsigned threads) const {
     make_results(shape_, batch, first, out, threads, [&](std::size_t tree, BlockSpan leaves) {
-        Block sums[most_depth];
+        Block sums[kMostDepth];
         leaves_of(batch, tree, leaves, BlockSpan(sums).first(shape_.depth));
     });
 }
@@ -164,10 +164,10 @@ Digest SilentSender::prove(Block masked, unsigned threads) const {
     const Batch& batch = batches_.back();
     const LeafPolynomial polynomial(alpha_, shape_.depth);
     Block sum = sum_leaves(shape_, polynomial, threads, [&](std::size_t tree, BlockSpan leaves) {
-        Block sums[most_depth];
+        Block sums[kMostDepth];
         leaves_of(batch, tree, leaves, BlockSpan(sums).first(shape_.depth));
     });
-    sum ^= field_element_of(BlockView(batch.seeds).last(SilentShape::check_ots));
+    sum ^= field_element_of(BlockView(batch.seeds).last(SilentShape::kCheckOts));
     return silent_proof(session_, batch_count_, sum ^ field_product(masked, delta_));
 }
 
@@ -244,11 +244,11 @@ Block SilentReceiver::refill(BlockView message, unsigned threads) {
 
 Block SilentReceiver::begin_check(const Batch& batch, Block alpha, unsigned threads) {
     const LeafPolynomial polynomial(alpha, shape_.depth);
-    const BlockView masks = BlockView(batch.seeds).last(SilentShape::check_ots);
+    const BlockView masks = BlockView(batch.seeds).last(SilentShape::kCheckOts);
     std::vector<Block> noise;
     for (const std::uint64_t missing : batch.missing) noise.push_back(polynomial.of_leaf(missing));
     Block masked = polynomial.of_batch(noise);
-    for (unsigned i = 0; i < SilentShape::check_ots; ++i) {
+    for (unsigned i = 0; i < SilentShape::kCheckOts; ++i) {
         (i < 64 ? masked.lo : masked.hi) ^= (masks[i].lo & 1) << (i % 64);
     }
     const Block sum = sum_leaves(shape_, polynomial, threads,

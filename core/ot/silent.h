@@ -49,17 +49,17 @@ struct SilentShape {
     std::size_t secret, trees;
     unsigned depth;
 
-    static constexpr std::size_t check_ots = 128;
+    static constexpr std::size_t kCheckOts = 128;
 
     constexpr std::size_t samples() const { return trees << depth; }
-    constexpr std::size_t seeds() const { return secret + trees * depth + check_ots; }
+    constexpr std::size_t seeds() const { return secret + trees * depth + kCheckOts; }
     constexpr std::size_t usable() const { return samples() - seeds(); }
     constexpr std::size_t refill_blocks() const { return trees * depth; }
     void require_valid() const;
 };
 
 // 128 bits and more against the attacks of docs/security/silent-ot.md. Others are for tests.
-constexpr SilentShape silent_shape = {212'992, 1'024, 11};
+constexpr SilentShape kSilentShape = {212'992, 1'024, 11};
 
 constexpr std::size_t silent_message_blocks(std::size_t count, bool random_choices) {
     return random_choices ? 0 : (count + 127) / 128;

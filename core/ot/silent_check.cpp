@@ -13,13 +13,13 @@ LeafPolynomial::LeafPolynomial(Block alpha, unsigned depth) : depth_(depth) {
         squares_.push_back(power);
     }
     Block power = {1, 0};
-    const std::size_t leaves = std::min(step, std::size_t{1} << depth);
+    const std::size_t leaves = std::min(kStep, std::size_t{1} << depth);
     for (std::size_t i = leaves; i-- > 0; power = field_product(power, alpha)) factors_[i] = power;
     next_step_ = power;
 }
 
 Block LeafPolynomial::of_tree(BlockView leaves) const {
-    const std::size_t columns = std::min(step, leaves.size());
+    const std::size_t columns = std::min(kStep, leaves.size());
     Block sum = {};
     for (std::size_t x = 0; x < leaves.size(); x += columns) {
         OpenSum next;

@@ -19,10 +19,10 @@ class LeafPolynomial {
     Block of_batch(BlockView trees) const;
 
   private:
-    static constexpr std::size_t step = 8;  // leaves that are folded at a time
+    static constexpr std::size_t kStep = 8;  // leaves that are folded at a time
     unsigned depth_;
     std::vector<Block> squares_;  // alpha^(2^b), b = 0 .. depth
-    Block factors_[step], next_step_;
+    Block factors_[kStep], next_step_;
 };
 
 // alpha for a batch whose trees are `message`.

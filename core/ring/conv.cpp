@@ -42,10 +42,10 @@ void ConvShape::check() const {
         std::int64_t{stride} * (out_height - 1) + std::int64_t{dilation} * (kernel_height - 1) + 1;
     const std::int64_t field_columns =
         std::int64_t{stride} * (out_width - 1) + std::int64_t{dilation} * (kernel_width - 1) + 1;
-    constexpr std::int64_t kLimit = std::int64_t{1} << 28;
-    if (field_rows > kLimit || field_columns > kLimit || field_rows * field_columns > kLimit ||
-        field_rows * field_columns * in_channels > kLimit || in_size() > kLimit || out_size() > kLimit ||
-        weight_size() > kLimit) {
+    constexpr std::int64_t limit = std::int64_t{1} << 28;
+    if (field_rows > limit || field_columns > limit || field_rows * field_columns > limit ||
+        field_rows * field_columns * in_channels > limit || in_size() > limit || out_size() > limit ||
+        weight_size() > limit) {
         throw std::invalid_argument("the convolution is too large: tensors are limited to 2^28 elements");
     }
 }

@@ -14,14 +14,14 @@ namespace sphynx::ring {
 template <class Kernel, int kColumns>
 void tile_of(const std::int8_t* all_weights, const Run* runs, std::size_t run_count,
              const std::uint8_t* const* columns, std::int32_t* sums) {
-    constexpr std::ptrdiff_t kGroupWeights = std::ptrdiff_t{kGroupBytes} * Kernel::kOutputs;
+    constexpr std::ptrdiff_t group_weights = std::ptrdiff_t{kGroupBytes} * Kernel::kOutputs;
     typename Kernel::Sum sum[kColumns];
     unrolled<kColumns>([&](auto c) __attribute__((always_inline)) { sum[c] = Kernel::zero(); });
     for (std::size_t r = 0; r < run_count; ++r) {
         std::ptrdiff_t at = runs[r].offset_bytes;
         int left = runs[r].groups;
-        const std::int8_t* weights = all_weights + runs[r].first_group * kGroupWeights;
-        for (; left >= 4; left -= 4, at += kStepBytes, weights += 4 * kGroupWeights)
+        const std::int8_t* weights = all_weights + runs[r].first_group * group_weights;
+        for (; left >= 4; left -= 4, at += kStepBytes, weights += 4 * group_weights)
             Kernel::template add<4>(weights, columns, at, sum);
         if (left == 0) continue;
         if (left == 1) Kernel::template add<1>(weights, columns, at, sum);

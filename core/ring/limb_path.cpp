@@ -205,21 +205,21 @@ template <class T, int kOutputs, int kBits, int kLimbs>
 void Conv::LimbPath::tiles(const ConvShape& shape, int ring_bits, const std::uint8_t* planes,
                            std::size_t plane_bytes, std::size_t first_task, std::size_t last_task,
                            T* out) const {
-    constexpr std::size_t kPixels = kMaxColumns / kLimbs;
+    constexpr std::size_t tile_pixels = kMaxColumns / kLimbs;
     const T mask = static_cast<T>(~std::uint64_t{0} >> (64 - ring_bits));
-    const std::size_t area = pixel_offsets_.size(), pixel_tiles = (area + kPixels - 1) / kPixels;
+    const std::size_t area = pixel_offsets_.size(), pixel_tiles = (area + tile_pixels - 1) / tile_pixels;
     const auto weight_limbs = static_cast<std::size_t>(weight_limbs_);
-    std::size_t output_tile = first_task / pixel_tiles, first_pixel = first_task % pixel_tiles * kPixels;
+    std::size_t output_tile = first_task / pixel_tiles, first_pixel = first_task % pixel_tiles * tile_pixels;
     for (std::size_t task = first_task; task < last_task; ++task) {
-        const std::size_t pixels = std::min(kPixels, area - first_pixel);
-        const std::uint8_t* columns[kPixels * kLimbs];
-        for (std::size_t p = 0; p < kPixels; ++p) {
+        const std::size_t pixels = std::min(tile_pixels, area - first_pixel);
+        const std::uint8_t* columns[tile_pixels * kLimbs];
+        for (std::size_t p = 0; p < tile_pixels; ++p) {
             // A tile that is not full repeats its last pixel and drops the result.
             const std::uint8_t* at = planes + pixel_offsets_[first_pixel + std::min(p, pixels - 1)];
-            for (std::size_t l = 0; l < kLimbs; ++l, at += plane_bytes) columns[l * kPixels + p] = at;
+            for (std::size_t l = 0; l < kLimbs; ++l, at += plane_bytes) columns[l * tile_pixels + p] = at;
         }
-        const Run* runs = runs_.data() + tile_runs_[first_pixel / kPixels];
-        T totals[kPixels][kOutputs];
+        const Run* runs = runs_.data() + tile_runs_[first_pixel / tile_pixels];
+        T totals[tile_pixels][kOutputs];
         bool empty = true;  // no totals yet
         for (std::size_t weight_limb = 0; weight_limb < weight_limbs; ++weight_limb) {
             const int base_shift = static_cast<int>(weight_limb) * weight_limb_bits_;
@@ -229,11 +229,11 @@ void Conv::LimbPath::tiles(const ConvShape& shape, int ring_bits, const std::uin
             // Limbs above these do not reach the ring when they meet this weight limb.
             const int reaching = std::min(kLimbs, (ring_bits - base_shift + kBits - 1) / kBits);
             for (const Segment& segment : segments_) {
-                std::int32_t sums[kLimbs][kPixels][kOutputs];
+                std::int32_t sums[kLimbs][tile_pixels][kOutputs];
                 kernel_.tile(weights, runs + segment.first_run, segment.run_count, columns,
-                             static_cast<int>(kPixels) * reaching, &sums[0][0][0]);
+                             static_cast<int>(tile_pixels) * reaching, &sums[0][0][0]);
                 for (int l = reaching; l < kLimbs; ++l) std::memset(sums[l], 0, sizeof sums[l]);
-                for (std::size_t p = 0; p < kPixels; ++p) {
+                for (std::size_t p = 0; p < tile_pixels; ++p) {
                     T combined[kOutputs] = {};
                     std::uint32_t upper[kOutputs] = {};
 #pragma GCC unroll 8
@@ -270,7 +270,7 @@ void Conv::LimbPath::tiles(const ConvShape& shape, int ring_bits, const std::uin
         for (std::size_t o = 0; o < channels; ++o, to += area) {
             for (std::size_t p = 0; p < pixels; ++p) to[p] = totals[p][o] & mask;
         }
-        first_pixel += kPixels;
+        first_pixel += tile_pixels;
         if (first_pixel >= area) first_pixel = 0, ++output_tile;
     }
 }

@@ -27,12 +27,12 @@ constexpr int limb_count(LimbForm form, int ring_bits) {
 // The word whose little-endian bytes (or 16-bit halves) are the limbs.
 template <class T>
 constexpr T limbs_of(T value, LimbForm form) {
-    constexpr T kTop8 = static_cast<T>(0x8080808080808080u), kTop16 = static_cast<T>(0x8000800080008000u);
+    constexpr T top8 = static_cast<T>(0x8080808080808080u), top16 = static_cast<T>(0x8000800080008000u);
     switch (form) {
         case LimbForm::signed8:
-            return static_cast<T>((value + kTop8) ^ kTop8);
+            return static_cast<T>((value + top8) ^ top8);
         case LimbForm::signed16:
-            return static_cast<T>((value + kTop16) ^ kTop16);
+            return static_cast<T>((value + top16) ^ top16);
         default:
             return value;
     }

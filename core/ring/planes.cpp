@@ -90,12 +90,12 @@ struct Block {
                 interleave(rows[c], rows[c + kChannels / 2], next[2 * c], next[2 * c + 1]);
             std::memcpy(rows, next, sizeof rows);
         }
-        constexpr int kLimbsPerWord = sizeof(T) / sizeof(Limb);
+        constexpr int limbs_per_word = sizeof(T) / sizeof(Limb);
         for (int x = 0; x < kPixels; ++x) {
             for (int l = 0; l < limbs; ++l) {
                 std::memcpy(to + static_cast<std::size_t>(l) * plane_bytes +
                                 static_cast<std::size_t>(x) * pixel_bytes,
-                            &rows[x * kLimbsPerWord + l], 16);
+                            &rows[x * limbs_per_word + l], 16);
             }
         }
     }
@@ -106,13 +106,13 @@ struct Block {
 template <class T, int kChannels>
 void scatter_few(const T* from, std::size_t channel_stride, int count, LimbForm form, int limbs,
                  std::uint8_t* to, std::size_t pixel_bytes, std::size_t plane_bytes) {
-    constexpr int kPixels = 16 / sizeof(T);
-    for (int x = 0; x < count; x += kPixels) {
-        const auto at = static_cast<std::size_t>(std::min(x, count - kPixels));
+    constexpr int pixels = 16 / sizeof(T);
+    for (int x = 0; x < count; x += pixels) {
+        const auto at = static_cast<std::size_t>(std::min(x, count - pixels));
         Vector8 rows[4] = {}, next[4];
         for (int c = 0; c < kChannels; ++c) {
-            T words[kPixels];
-            for (int i = 0; i < kPixels; ++i)
+            T words[pixels];
+            for (int i = 0; i < pixels; ++i)
                 words[i] = limbs_of(from[static_cast<std::size_t>(c) * channel_stride + at + i], form);
             std::memcpy(&rows[c], words, sizeof words);
         }
@@ -120,11 +120,11 @@ void scatter_few(const T* from, std::size_t channel_stride, int count, LimbForm 
         interleave(rows[1], rows[3], next[2], next[3]);
         interleave(next[0], next[2], rows[0], rows[1]);
         interleave(next[1], next[3], rows[2], rows[3]);
-        std::uint8_t together[kPixels][sizeof(T)][4];
+        std::uint8_t together[pixels][sizeof(T)][4];
         std::memcpy(together, rows, sizeof together);
         for (int l = 0; l < limbs; ++l) {
             std::uint8_t* plane = to + static_cast<std::size_t>(l) * plane_bytes + at * pixel_bytes;
-            for (int i = 0; i < kPixels; ++i, plane += pixel_bytes)
+            for (int i = 0; i < pixels; ++i, plane += pixel_bytes)
                 std::memcpy(plane, together[i][l], kChannels);
         }
     }

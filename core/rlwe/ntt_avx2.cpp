@@ -136,19 +136,19 @@ SPHYNX_INLINE void transpose(__m256i (&v)[8]) {
 
 // A layer at distance 4, 2 or 1 for values 8 block .. 8 block + 63, in either direction: t[j] holds value j of eight
 // blocks, and t[j] is paired with t[j + length]. A block has one root, then two, then four.
-template <int length, class Butterfly>
+template <int kLength, class Butterfly>
 SPHYNX_INLINE void short_layer(__m256i (&t)[8], const std::vector<std::int32_t>& root,
                                const std::vector<std::int32_t>& quotient, int block,
                                const Butterfly& butterfly) {
-    constexpr int step = 4 / length;
+    constexpr int step = 4 / kLength;
     const int blocks = static_cast<int>(root.size()) / 7;
     const int first =
         (step - 1) * blocks + block * step;  // layers before have 1 + 2 + .. roots of each block
     for (int which = 0; which < step; ++which) {
         const __m256i w = load(root.data() + first + 8 * which),
                       wq = load(quotient.data() + first + 8 * which);
-        for (int j = 0; j < length; ++j)
-            butterfly(t[which * 2 * length + j], t[which * 2 * length + j + length], w, wq);
+        for (int j = 0; j < kLength; ++j)
+            butterfly(t[which * 2 * kLength + j], t[which * 2 * kLength + j + kLength], w, wq);
     }
 }
 

@@ -44,10 +44,10 @@ RnsCodec::RnsCodec(const Params& params) : params_(params), q_mod_ring_(1) {
 void RnsCodec::encode(const std::uint64_t* message, std::size_t count, std::int32_t* out) const {
     const Kernels& kernels = best_kernels();
     const int shift = 64 - params_.ring_bits();
-    constexpr std::size_t kChunk = 512;
-    std::int32_t low[kChunk], high[kChunk];
-    for (std::size_t start = 0; start < count; start += kChunk) {
-        const std::size_t size = count - start < kChunk ? count - start : kChunk;
+    constexpr std::size_t chunk = 512;
+    std::int32_t low[chunk], high[chunk];
+    for (std::size_t start = 0; start < count; start += chunk) {
+        const std::size_t size = count - start < chunk ? count - start : chunk;
         for (std::size_t j = 0; j < size; ++j) {
             // The remainder r, sign-extended from k to 64 bits.
             const auto r = static_cast<std::int64_t>((message[start + j] * q_mod_ring_) << shift) >> shift;

@@ -58,13 +58,13 @@ SPHYNX_INLINE std::uint64_t ones(std::uint64_t x) {
 }  // namespace
 
 void sample_error(SeedStream& stream, std::size_t count, std::int32_t* out) {
-    constexpr std::uint64_t kMask = (std::uint64_t{1} << kErrorBound) - 1;
+    constexpr std::uint64_t mask = (std::uint64_t{1} << kErrorBound) - 1;
     for (std::size_t done = 0; done < count;) {
         const std::size_t draws = std::min(count - done, SeedStream::kWords);
         const std::uint64_t* words = stream.words(draws);
         for (std::size_t i = 0; i < draws; ++i) {
             // ones(a) - ones(b) = ones of (a, not b) - 21: one count instead of two.
-            const std::uint64_t both = (words[i] ^ (kMask << kErrorBound)) & (kMask | (kMask << kErrorBound));
+            const std::uint64_t both = (words[i] ^ (mask << kErrorBound)) & (mask | (mask << kErrorBound));
             out[done + i] = static_cast<std::int32_t>(ones(both)) - kErrorBound;
         }
         done += draws;

@@ -80,11 +80,11 @@ class Lanes {
         high = _mm512_sub_epi32(low, t);
         low = _mm512_add_epi32(low, t);
     }
-    template <bool reduces>
+    template <bool kReduces>
     SPHYNX_MEMBER void inverse(__m512i& low, __m512i& high, const Root& root) const {
         const __m512i difference = _mm512_sub_epi32(low, high);
         low = _mm512_add_epi32(low, high);
-        if constexpr (reduces) low = centre(low);
+        if constexpr (kReduces) low = centre(low);
         high = multiply(difference, root);
     }
 
@@ -115,18 +115,18 @@ SPHYNX_INLINE void transpose(__m512i (&v)[8]) {
 }
 
 // A layer at distance 4, 2 or 1 of sixteen blocks of eight values from `block` on; t[j] holds value j of each.
-template <int length, class Butterfly>
+template <int kLength, class Butterfly>
 SPHYNX_INLINE void short_layer(__m512i (&t)[8], const Table& root, const Table& quotient, int block,
                                const Butterfly& butterfly) {
-    constexpr int step = 4 / length;
+    constexpr int step = 4 / kLength;
     const int blocks = static_cast<int>(root.size()) / 7;
     const int first = (step - 1) * blocks + block * step;  // ntt.h, short_root
     for (int which = 0; which < step; ++which) {
         const int low = first + 8 * which, high = low + 8 * step;
         const __m512i q = halves(quotient.data() + low, quotient.data() + high);
         const Root own{halves(root.data() + low, root.data() + high), q, odd(q)};
-        for (int j = 0; j < length; ++j)
-            butterfly(t[which * 2 * length + j], t[which * 2 * length + j + length], own);
+        for (int j = 0; j < kLength; ++j)
+            butterfly(t[which * 2 * kLength + j], t[which * 2 * kLength + j + kLength], own);
     }
 }
 
@@ -142,7 +142,7 @@ SPHYNX_INLINE void store_blocks(const __m512i (&t)[8], std::int32_t* to) {
 }
 
 // The layer at `length`, and that at half of it, in one pass.
-template <bool reduces>
+template <bool kReduces>
 void forward_pair(std::int32_t* values, const NttTable& table, const Lanes& lanes, int blocks, int length) {
     const int quarter = length / 2;
     for (int block = 0; block < blocks; ++block) {
@@ -157,7 +157,7 @@ void forward_pair(std::int32_t* values, const NttTable& table, const Lanes& lane
             lanes.forward(x[1], x[3], outer);
             lanes.forward(x[0], x[1], low);
             lanes.forward(x[2], x[3], high);
-            for (int i = 0; i < 4; ++i) store(at + i * quarter, reduces ? lanes.centre(x[i]) : x[i]);
+            for (int i = 0; i < 4; ++i) store(at + i * quarter, kReduces ? lanes.centre(x[i]) : x[i]);
         }
     }
 }
@@ -182,7 +182,7 @@ void inverse_pair(std::int32_t* values, const NttTable& table, const Lanes& lane
 }
 
 // The last layer of all, scaled by 1/n, and where `with_one_before` that at half of its distance before it.
-template <bool with_one_before>
+template <bool kWithOneBefore>
 void inverse_end(std::int32_t* values, const NttTable& table, const Lanes& lanes) {
     const Root sums = everywhere(table.n_inverse.value, table.n_inverse.quotient),
                differences = everywhere(table.n_inverse_root.value, table.n_inverse_root.quotient),
@@ -192,7 +192,7 @@ void inverse_end(std::int32_t* values, const NttTable& table, const Lanes& lanes
     for (std::int32_t* at = values; at < values + quarter; at += 16) {
         __m512i x[4];
         for (int i = 0; i < 4; ++i) x[i] = load(at + i * quarter);
-        if constexpr (with_one_before) {
+        if constexpr (kWithOneBefore) {
             lanes.inverse<false>(x[0], x[1], low);
             lanes.inverse<false>(x[2], x[3], high);
         }

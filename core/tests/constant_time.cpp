@@ -73,7 +73,7 @@ void run_ot(bool random_choices, bool checked) {
     Prg prg = Prg::fixed_seed_for_tests(secret_block());
     Block delta = secret_block();
     delta.lo |= 1;
-    const std::vector<Block> pairs = secrets<Block>(2 * base_ot_count), keys = secrets<Block>(base_ot_count);
+    const std::vector<Block> pairs = secrets<Block>(2 * kBaseOtCount), keys = secrets<Block>(kBaseOtCount);
     std::vector<Block> setup(setup_blocks(k, checked)),
         message(extension_message_blocks(k, count, random_choices, checked));
     std::vector<Block> t(count), q(count), ones(count);

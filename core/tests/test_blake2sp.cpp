@@ -40,7 +40,7 @@ void check_digests() {
     std::vector<std::uint8_t> bytes(5000);
     for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::uint8_t>(7 * i + (i >> 8));
     for (const auto& one : known) {
-        std::uint8_t digest[blake2sp_bytes];
+        std::uint8_t digest[kBlake2spBytes];
         // From memory of its own, so that a sanitizer sees what is read beyond it.
         const std::vector<std::uint8_t> message(bytes.begin(),
                                                 bytes.begin() + static_cast<std::ptrdiff_t>(one.count));

@@ -11,19 +11,19 @@ using namespace sphynx;
 
 namespace {
 
-constexpr std::size_t count = 256;
+constexpr std::size_t kCount = 256;
 using Numbers = std::vector<std::uint64_t>;
 
 Numbers run(const Circuit& circuit, const std::vector<Numbers>& inputs) {
-    const std::size_t words = plane_words(count);
+    const std::size_t words = plane_words(kCount);
     std::vector<std::uint64_t> planes(circuit.input_count() * words), out(circuit.outputs.size() * words);
     std::size_t row = 0;
     for (std::size_t i = 0; i < inputs.size(); row += circuit.input_widths[i++]) {
-        slice_bits(inputs[i].data(), count, circuit.input_widths[i], planes.data() + row * words);
+        slice_bits(inputs[i].data(), kCount, circuit.input_widths[i], planes.data() + row * words);
     }
     evaluate_in_clear(circuit, planes.data(), words, out.data());
-    Numbers values(count);
-    unslice_bits(out.data(), count, circuit.output_widths[0], values.data());
+    Numbers values(kCount);
+    unslice_bits(out.data(), kCount, circuit.output_widths[0], values.data());
     return values;
 }
 
@@ -33,9 +33,9 @@ int main() {
     Prg prg = Prg::fixed_seed_for_tests({5, 6});
     for (const unsigned width : {1u, 2u, 5u, 32u, 64u}) {
         const std::uint64_t mask = ~std::uint64_t{0} >> (64 - width);
-        Numbers a(count), b(count), s(count);
-        for (Numbers* numbers : {&a, &b, &s}) prg.fill(numbers->data(), 8 * count);
-        for (std::size_t j = 0; j < count; ++j) a[j] &= mask, b[j] &= mask, s[j] &= 1;
+        Numbers a(kCount), b(kCount), s(kCount);
+        for (Numbers* numbers : {&a, &b, &s}) prg.fill(numbers->data(), 8 * kCount);
+        for (std::size_t j = 0; j < kCount; ++j) a[j] &= mask, b[j] &= mask, s[j] &= 1;
         b[0] = a[0];
         const auto build = [&](auto make) {
             CircuitBuilder builder;
@@ -50,7 +50,7 @@ int main() {
         CHECK(less.and_count() == width && chosen.and_count() == width);
         const Numbers sums = run(sum, {a, b, s}), differences = run(difference, {a, b, s});
         const Numbers lesses = run(less, {a, b, s}), chosens = run(chosen, {a, b, s});
-        for (std::size_t j = 0; j < count; ++j) {
+        for (std::size_t j = 0; j < kCount; ++j) {
             CHECK(sums[j] == ((a[j] + b[j]) & mask));
             CHECK(differences[j] == ((a[j] - b[j]) & mask));
             CHECK(lesses[j] == (a[j] < b[j] ? 1 : 0));

@@ -28,9 +28,9 @@ Pair connected(unsigned k, bool checked, const Change& change = [](std::vector<B
     Prg prg;
     Block delta = prg.block();
     delta.lo |= 1;
-    std::vector<Block> pairs(2 * base_ot_count), keys(base_ot_count), setup(setup_blocks(k, checked));
+    std::vector<Block> pairs(2 * kBaseOtCount), keys(kBaseOtCount), setup(setup_blocks(k, checked));
     prg.fill_blocks(pairs.data(), pairs.size());
-    for (std::size_t j = 0; j < base_ot_count; ++j) {
+    for (std::size_t j = 0; j < kBaseOtCount; ++j) {
         keys[j] = pairs[2 * j + delta.bit(j)];
     }
     Pair pair{std::make_unique<OtReceiver>(k, checked, pairs, prg, setup), nullptr, delta};
@@ -84,13 +84,13 @@ void check_extension(Pair& pair, unsigned k, bool checked, std::size_t count, bo
 // No two trees, sessions or positions have a plaintext in common under their secret keys.
 void check_sessions_and_trees_are_salted() {
     Prg prg = Prg::fixed_seed_for_tests({5, 6}), same = Prg::fixed_seed_for_tests({5, 6});
-    const std::vector<Block> pairs(2 * base_ot_count);
+    const std::vector<Block> pairs(2 * kBaseOtCount);
     std::vector<Block> setup(setup_blocks(1, false));
     OtReceiver receiver(1, false, pairs, prg, setup);
     const Block session = same.block();
     CHECK(setup.back() == session);
-    std::vector<Block> streams(base_ot_count);
-    for (std::size_t tree = 0; tree < base_ot_count; ++tree) {
+    std::vector<Block> streams(kBaseOtCount);
+    for (std::size_t tree = 0; tree < kBaseOtCount; ++tree) {
         const Block salt = session ^ Block { tree << 8, 0 }, plain[2] = {salt, salt ^ Block{1, 0}};
         Block leaves[2];
         aes_encrypt(AesKey(same.block()), plain, leaves, 2);
@@ -134,13 +134,13 @@ void check_refusals() {
         }
     }
     // Sums of tags, and their hash.
-    for (std::size_t at = 2 * base_ot_count + 1; at < setup_blocks(k, true); at += 5) {
+    for (std::size_t at = 2 * kBaseOtCount + 1; at < setup_blocks(k, true); at += 5) {
         CHECK(
             connected(k, true, [&](std::vector<Block>& setup) { setup[at].lo ^= 4; }).sender->has_refused());
     }
     // One of the two masked sums of a level: the sender reads it for one value of the bit of delta.
     std::size_t refused = 0;
-    for (std::size_t row = 1; row < base_ot_count; ++row) {  // bit 0 of delta is 1
+    for (std::size_t row = 1; row < kBaseOtCount; ++row) {  // bit 0 of delta is 1
         Pair pair = connected(k, true, [&](std::vector<Block>& setup) { setup[2 * row].lo ^= 1; });
         CHECK(pair.sender->has_refused() == !pair.delta.bit(row));
         refused += pair.sender->has_refused();

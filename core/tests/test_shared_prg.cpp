@@ -16,18 +16,18 @@ using namespace sphynx;
 
 namespace {
 
-constexpr std::size_t threads = 4, draws = 200;
+constexpr std::size_t kThreads = 4, kDraws = 200;
 
 // Blocks that every thread drew, in pieces of different sizes.
 std::vector<std::pair<std::uint64_t, std::uint64_t>> drawn_by_all(Prg& prg) {
-    std::vector<std::vector<Block>> drawn(threads);
-    std::atomic<std::size_t> waiting = threads;
+    std::vector<std::vector<Block>> drawn(kThreads);
+    std::atomic<std::size_t> waiting = kThreads;
     {
         std::vector<std::jthread> pool;
-        for (std::size_t number = 0; number < threads; ++number) {
+        for (std::size_t number = 0; number < kThreads; ++number) {
             pool.emplace_back([&, number] {
                 for (--waiting; waiting > 0;) std::this_thread::yield();  // all at once
-                for (std::size_t draw = 0; draw < draws; ++draw) {
+                for (std::size_t draw = 0; draw < kDraws; ++draw) {
                     Block blocks[3];
                     const std::size_t count = 1 + (draw + number) % 3;
                     prg.fill_blocks(blocks, count);

@@ -18,8 +18,8 @@ using namespace sphynx;
 
 namespace {
 
-constexpr Block session = {11, 12};
-constexpr SilentShape small = {300, 16, 6};  // 1,024 results, 500 of which are usable
+constexpr Block kSession = {11, 12};
+constexpr SilentShape kSmall = {300, 16, 6};  // 1,024 results, 500 of which are usable
 
 struct Pair {
     Pair(const SilentShape& of, bool is_checked, Prg own)
@@ -33,8 +33,8 @@ struct Pair {
         for (std::size_t j = 0; j < q.size(); ++j) {
             t[j] = q[j] ^ (mask_of(choices[j / 64] >> (j % 64)) & delta);
         }
-        sender = std::make_unique<SilentSender>(shape, session, delta, q);
-        receiver = std::make_unique<SilentReceiver>(shape, checked, session, t);
+        sender = std::make_unique<SilentSender>(shape, kSession, delta, q);
+        receiver = std::make_unique<SilentReceiver>(shape, checked, kSession, t);
     }
 
     bool refill(unsigned threads = 1) {
@@ -97,42 +97,42 @@ void check_batches(const SilentShape& shape, bool checked, unsigned threads) {
 // The choices of a batch are x A + e: with seeds that are known, the receiver's first results by the definition alone.
 void check_definition() {
     Prg prg = Prg::fixed_seed_for_tests({7, 8});
-    std::vector<Block> t(small.seeds()), message(small.refill_blocks()), results(small.usable());
+    std::vector<Block> t(kSmall.seeds()), message(kSmall.refill_blocks()), results(kSmall.usable());
     prg.fill_blocks(t.data(), t.size());
     prg.fill_blocks(message.data(), message.size());
-    SilentReceiver receiver(small, false, session, t);
+    SilentReceiver receiver(kSmall, false, kSession, t);
     receiver.refill(message, 1);
     std::vector<std::uint64_t> choices(plane_words(results.size()));
     receiver.extend(choices, true, {}, results, 1);
     Block keys[2];
     Blake2b hash(sizeof keys, "sphynx silent batch");
-    hash.update(&session, sizeof session);
+    hash.update(&kSession, sizeof kSession);
     hash.update(0);
     hash.finish(keys);
-    const LpnCode code(keys[0], small.secret);
-    const std::size_t size = std::size_t{1} << small.depth;
-    for (std::size_t tree = 0; tree < small.usable() / size; ++tree) {
+    const LpnCode code(keys[0], kSmall.secret);
+    const std::size_t size = std::size_t{1} << kSmall.depth;
+    for (std::size_t tree = 0; tree < kSmall.usable() / size; ++tree) {
         std::uint64_t missing = 0;
         std::vector<Block> sums, expected(size);
-        for (unsigned level = 0; level < small.depth; ++level) {
-            const std::size_t at = tree * small.depth + level;
-            const Block mask = t[small.secret + at];
+        for (unsigned level = 0; level < kSmall.depth; ++level) {
+            const std::size_t at = tree * kSmall.depth + level;
+            const Block mask = t[kSmall.secret + at];
             missing = 2 * missing + !mask.lowest_bit();
             sums.push_back(message[at] ^ mask);
         }
         expand_without(missing, AesKey(keys[1]), sums, expected);
-        code.add_rows(BlockView(t).first(small.secret), tree * size, expected);
+        code.add_rows(BlockView(t).first(kSmall.secret), tree * size, expected);
         CHECK(std::equal(expected.begin(), expected.end(), results.begin() + tree * size));
     }
 }
 
 // The same bytes on every machine and path.
 void check_recorded() {
-    Pair pair(small, true, Prg::fixed_seed_for_tests({21, 22}));
+    Pair pair(kSmall, true, Prg::fixed_seed_for_tests({21, 22}));
     std::uint64_t digest = 0;
     CHECK(pair.refill());
     CHECK(pair.refill());
-    const std::vector<Block> t = check_extension(pair, 2 * small.usable(), false, 1);
+    const std::vector<Block> t = check_extension(pair, 2 * kSmall.usable(), false, 1);
     Blake2b hash(sizeof digest);
     hash.update(t.data(), t.size() * sizeof(Block));
     hash.finish(&digest);
@@ -156,14 +156,14 @@ bool passes(Pair& pair, const Change& change) {
 }
 
 void check_refusals() {
-    for (std::size_t at = 0; at < small.refill_blocks(); at += 5) {
-        Pair pair(small, true, Prg());
+    for (std::size_t at = 0; at < kSmall.refill_blocks(); at += 5) {
+        Pair pair(kSmall, true, Prg());
         CHECK(passes(pair, [](std::vector<Block>&) {}));
         CHECK(!passes(pair, [&](std::vector<Block>& message) { message[at].hi ^= 4; }));
     }
     // A proof for another answer, or another proof.
-    Pair pair(small, true, Prg());
-    std::vector<Block> message(small.refill_blocks());
+    Pair pair(kSmall, true, Prg());
+    std::vector<Block> message(kSmall.refill_blocks());
     pair.sender->refill(pair.prg, message, 1);
     const Block masked = pair.receiver->refill(message, 1);
     CHECK_THROWS(pair.receiver->refill(message, 1));
@@ -176,22 +176,22 @@ void check_refusals() {
 int main() {
     check_definition();
     for (const bool checked : {false, true}) {
-        for (const unsigned threads : {1u, 2u}) check_batches(small, checked, threads);
+        for (const unsigned threads : {1u, 2u}) check_batches(kSmall, checked, threads);
         check_batches({70, 200, 2}, checked, 1);
         check_batches({100, 3, 9}, checked, 1);
     }
     for (const CpuFeatures& features : features_to_test()) {
         const LimitFeatures limit(features);
-        check_batches(small, true, 1);
+        check_batches(kSmall, true, 1);
         check_recorded();
     }
     check_refusals();
-    static_assert(silent_shape.seeds() == 224'384 && silent_shape.usable() == 1'872'768);
+    static_assert(kSilentShape.seeds() == 224'384 && kSilentShape.usable() == 1'872'768);
     static_assert(silent_message_blocks(1280, false) == 10 && silent_message_blocks(1280, true) == 0);
     Block blocks[1] = {};
-    CHECK_THROWS(SilentSender({300, 4, 6}, session, {1, 0}, blocks));
-    CHECK_THROWS(SilentReceiver({0, 16, 6}, true, session, blocks));
-    std::vector<Block> seeds(small.seeds());
-    CHECK_THROWS(SilentSender(small, session, {2, 0}, seeds));
+    CHECK_THROWS(SilentSender({300, 4, 6}, kSession, {1, 0}, blocks));
+    CHECK_THROWS(SilentReceiver({0, 16, 6}, true, kSession, blocks));
+    std::vector<Block> seeds(kSmall.seeds());
+    CHECK_THROWS(SilentSender(kSmall, kSession, {2, 0}, seeds));
     return test_result();
 }

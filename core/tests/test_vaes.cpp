@@ -38,7 +38,7 @@ using namespace sphynx;
 namespace {
 
 using Blocks = std::vector<Block>;
-constexpr std::uint64_t before_wrap = ~std::uint64_t{0} - 8;  // a counter that wraps on the way
+constexpr std::uint64_t kBeforeWrap = ~std::uint64_t{0} - 8;  // a counter that wraps on the way
 
 Blocks random_blocks(std::size_t count, unsigned seed) {
     std::mt19937_64 generator(seed);
@@ -49,7 +49,7 @@ Blocks random_blocks(std::size_t count, unsigned seed) {
 
 std::vector<Blocks> streams(const SymmetricKernels& kernels, std::size_t count) {
     const AesKey keys[4] = {AesKey({1, 2}), AesKey({3, 4}), AesKey({5, 6}), AesKey({7, 8})};
-    const Block counter{__builtin_bswap64(41), __builtin_bswap64(before_wrap)};
+    const Block counter{__builtin_bswap64(41), __builtin_bswap64(kBeforeWrap)};
     const Blocks in = random_blocks(count, 1), tweaks = random_blocks(count, 3);
     Blocks encrypted(count), drawn(count), hashed(count), bit0 = in, bit1 = random_blocks(count, 2),
                                                           total(count);
