@@ -43,7 +43,7 @@ class Conversion:
         return 8 * self.words * sum(self.product_bits)
 
     def choices(self, bits: Words) -> Words:
-        """Of the client's (rows, words), those by which it chooses in OTs."""
+        """Pick those of the client's (rows, words) by which it chooses in OTs."""
         return bits[[width > 0 for width in self.product_bits]].reshape(-1)
 
     def send(self, pads: ot.PadPair, bits: Words) -> tuple[Bytes, Words]:

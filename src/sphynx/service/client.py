@@ -17,14 +17,11 @@ from __future__ import annotations
 
 import contextlib
 import os
-import socket
-import ssl
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -34,32 +31,29 @@ from sphynx.errors import (
     BundleGoneError,
     ConnectionLostError,
     InputError,
-    NobodyListensError,
-    PeerGaveUpError,
     SphynxError,
 )
 from sphynx.program.backends import Backend, BackendChoice
 from sphynx.program.cost.link import Link
-from sphynx.program.extensions import ExtensionChoice, Extensions
+from sphynx.program.extensions import ExtensionChoice
 from sphynx.program.interpret import require_images
 from sphynx.program.ir import Program
-from sphynx.program.security import Security, backends_of, require_mode
+from sphynx.program.security import Security
 from sphynx.protocol.bundle import Bundle
 from sphynx.protocol.channel import Channel, Observer
 from sphynx.protocol.inference import InferenceClient
 from sphynx.service import session
+from sphynx.service.address import Address
 from sphynx.service.agreement import agree
 from sphynx.service.credentials import ClientKeys
 from sphynx.service.ledger import Entry
-from sphynx.service.link_measurement import choose_backend, choose_extensions, measure_link
 from sphynx.service.prediction import Prediction
-from sphynx.service.session import SERVICE_VERSION, Bye, Go, Infer, Look, Prepare, Programs, Stored
+from sphynx.service.preparation import Preparation
+from sphynx.service.session import SERVICE_VERSION, Bye, Infer, Look, Programs
 from sphynx.service.store import Store
-from sphynx.service.tls import TlsStream
 
 STATE = "bundles"
 QUOTA_BYTES = 8 << 30
-EXPIRY_MARGIN_S = 60.0  # the client's copy expires first
 
 
 class Client:
@@ -86,14 +80,11 @@ class Client:
         server that offers it, or more. `ot` says how OTs are extended. `address` is the one to use of a host that has
         several. `trust_state` keeps bundles although the folder looks restored. `link` emulates a slower one, for
         benchmarks. `warn` hears of an old list of revoked keys. `observer` watches this end of the channel."""
-        self._host, self._port, self._keys = host, port, keys
+        self._address = Address(host, port, address or host, min(connect_s, timeout_s), timeout_s, link)
+        self._where, self._keys = str(self._address), keys
         self._state, self._quota_bytes, self._trust_state = state or keys / STATE, quota_bytes, trust_state
-        self._where = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         self._wanted, self._demanded, self._ot = program, security, ot
-        self._timeout_s, self._link = timeout_s, link
-        self._connect_s = min(connect_s, timeout_s)
-        self._address, self._observer = address or host, observer
-        self._warn, self._open = warn, ExitStack()
+        self._observer, self._warn, self._open = observer, warn, ExitStack()
         self._calling = threading.RLock()
         self._calls = 0  # that run now, one inside the other
         self._process = os.getpid()
@@ -102,7 +93,7 @@ class Client:
         keys = ClientKeys(self._keys, self._warn)  # first: a mistyped folder must not become one that holds bundles
         with ExitStack() as opening:
             self._process = os.getpid()
-            stream = self._connect(keys.context)
+            stream = self._address.connect(keys.context)
             self._channel = Channel(stream, self._where)
             self._channel.observer = self._observer
             opening.callback(self._channel.close)
@@ -120,16 +111,16 @@ class Client:
                 demanded=self._demanded,
                 ot=self._ot,
             )
-            self._silent: frozenset[str] = frozenset()  # directions in which silent OT is set up
-            self._images = 0  # for which this connection has prepared
-            self._measured: Link | None = None
             self._party = InferenceClient(self.program, self._channel, check=self._agreement.check)
+            self._preparation = Preparation(
+                self._channel, self._party, self._store, self._agreement, server=self._server, where=self._where
+            )
             self._open = opening.pop_all()
         return self
 
     def list_programs(self) -> Programs:
         """List what the server serves, on a connection that asks for nothing else."""
-        channel = Channel(self._connect(ClientKeys(self._keys, self._warn).context), self._where)
+        channel = Channel(self._address.connect(ClientKeys(self._keys, self._warn).context), self._where)
         try:
             session.send(channel, Look(SERVICE_VERSION))
             found = session.expect(channel, Programs)
@@ -188,9 +179,8 @@ class Client:
             return self._store.ready(owner=self._server, program=self.program.content_hash)
 
     def measure_link(self) -> Link:
-        with self._turn(), self._request():
-            self._measured = measure_link(self._channel)
-            return self._measured
+        with self._turn():
+            return self._preparation.measure_link()
 
     def prepare(
         self,
@@ -209,7 +199,7 @@ class Client:
         `ahead`: nobody waits for them. The server makes them when it has cores to spare, and refuses where it has none
         for long."""
         with self._turn():
-            return self._prepare(count, choice=backend, batch=batch, done=done, ahead=ahead)
+            return self._preparation.prepare(count, choice=backend, batch=batch, done=done, ahead=ahead)
 
     def refill_count(self, pool: int) -> int:
         """Say how many bundles for one image to prepare at once where at least `pool` shall always be ready: a group,
@@ -237,7 +227,7 @@ class Client:
             self._check_images(images)
             entry, bundle, number, start_s = self._take_bundle(len(images), backend)
             try:
-                with self._request():
+                with session.ending_at_a_failure(self._channel):
                     self._channel.take_record()
                     session.send(self._channel, Infer(entry.bundle_id.hex(), number))
                     found = self._party.infer(bundle, images)
@@ -277,15 +267,6 @@ class Client:
             finally:
                 self._calls -= 1
 
-    @contextmanager
-    def _request(self) -> Iterator[None]:
-        """Whatever fails inside, the peers no longer agree on what comes next: later calls are told so."""
-        try:
-            yield
-        except BaseException:
-            self._channel.close(wait_s=0)
-            raise
-
     def _take_bundle(self, batch: int, backend: BackendChoice) -> tuple[Entry, Bundle, int, float]:
         """A bundle, burned, its number, and when that began."""
         while True:
@@ -296,115 +277,12 @@ class Client:
                 bundle, number = self._store.take(entry.bundle_id, owner=self._server, program=program)
                 return entry, bundle, number, start_s
 
-    def _connect(self, context: ssl.SSLContext) -> TlsStream:
-        try:
-            sock = socket.create_connection((self._address, self._port), timeout=self._connect_s)
-        except OSError as error:
-            kind = NobodyListensError if isinstance(error, ConnectionRefusedError) else ConnectionLostError
-            raise kind(
-                f"no connection ({error.strerror or error})",
-                where=self._where,
-                remedy="Check the address, and that the server runs.",
-            ) from None
-        try:
-            return TlsStream.connect(
-                sock,
-                context,
-                self._host,
-                handshake_s=self._connect_s,
-                timeout_s=self._timeout_s,
-                link=self._link,
-                where=self._where,
-            )
-        except BaseException:
-            sock.close()
-            raise
-
-    def _prepare(
-        self,
-        count: int,
-        *,
-        choice: BackendChoice,
-        batch: int,
-        done: Callable[[int], None],
-        keep: bool = False,
-        ahead: bool = False,
-    ) -> Backend:
-        backend, program = self._choose(choice, batch), self.program.content_hash
-        check = str(self._agreement.check or "")
-        self._store.check_room(count, owner=self._server, program=program, backend=backend, batch=batch)
-        nonce = session.new_nonce()
-        most = self._party.most_together(batch)
-        size = most if 2 * count >= most else 1  # fewer go through the maps one by one, and are ready one by one
-        made = self._choose_extensions(backend, count * batch)
-        with self._request():
-            wanted = Prepare(count, backend, batch, nonce, size, ahead, made.down, made.up, check)
-            session.send(self._channel, wanted)
-            go = self._await_grant(count)
-            for group in session.groups(count, size):
-                ids = [session.bundle_id(program, check, nonce, go.nonce, number) for number in group]
-                expires_at = time.time() + go.lifetime_s - EXPIRY_MARGIN_S
-                entries = [Entry(bundle_id, self._server, program, backend, batch, expires_at) for bundle_id in ids]
-                self._prepare_group(entries, backend, made, keep=keep)
-                for number in group:
-                    done(number + 1)
-        return backend
-
-    def _choose(self, choice: BackendChoice, batch: int) -> Backend:
-        if choice != "auto":
-            require_mode(self.security, choice, where=f"`backend={choice}` at {self._where}")
-            return choice
-        offered = backends_of(self.security)
-        return offered[0] if len(offered) == 1 else choose_backend(self.program, self.measure_link(), batch)
-
-    def _choose_extensions(self, backend: Backend, images: int) -> Extensions:
-        """As the settings of both sides say, or by cost: of what is asked for, and of as much again as was before."""
-        ot = self._agreement.ot
-        if ot != "auto":
-            return Extensions(ot, ot)
-        expected = images + self._images
-        made = choose_extensions(self.program, self._link_again, backend, images=expected, ready=self._silent)
-        self._silent, self._images = self._silent | made.silent, expected
-        return made
-
-    def _link_again(self) -> Link:
-        """Return the link as this connection measured it last."""
-        return self._measured or self.measure_link()
-
-    def _await_grant(self, count: int) -> Go:
-        """A refusal comes with the server's reason, mostly that these would be too many."""
-        try:
-            return session.expect(self._channel, Go)
-        except PeerGaveUpError as error:
-            raise PeerGaveUpError(
-                f"the server refused to prepare {count}: {error.what}", where=self._where, remedy=error.remedy
-            ) from None
-
-    def _prepare_group(self, entries: Sequence[Entry], backend: Backend, made: Extensions, *, keep: bool) -> None:
-        ids = [entry.bundle_id for entry in entries]
-        self._store.reserve(*entries)
-        self._channel.take_record()
-        start_s = time.monotonic()
-        try:
-            write = partial(self._store.write, owner=self._server, group=len(ids))
-            written = list(map(write, self._party.prepare_each(ids, backend, entries[0].batch, made)))
-            if session.expect(self._channel, Stored).bundles != tuple(bundle_id.hex() for bundle_id in ids):
-                raise ConnectionLostError(
-                    "the server stored a different bundle", where="prepare", remedy="Connect again."
-                )
-        except BaseException:
-            self._store.discard(*ids)
-            raise
-        each_s = (time.monotonic() - start_s) / len(ids)
-        each_bytes = self._channel.take_record().total().bytes // len(ids)
-        self._store.make_ready(written, owner=self._server, offline_seconds=each_s, offline_bytes=each_bytes, keep=keep)
-
     def _entry_for(self, batch: int, backend: BackendChoice = "auto") -> Entry:
         for _attempt in range(2):
             for entry in self._store.free(owner=self._server, program=self.program.content_hash):
                 if entry.batch == batch and backend in ("auto", entry.backend):
                     return entry
-            self._prepare(1, choice=backend, batch=batch, done=lambda _number: None, keep=True)
+            self._preparation.prepare(1, choice=backend, batch=batch, done=lambda _number: None, keep=True)
         raise SphynxError(
             "a bundle expired while it was being made",
             where="prepare",

@@ -33,13 +33,14 @@ from sphynx.program.cost.link import Link
 from sphynx.program.extensions import ExtensionChoice
 from sphynx.protocol.linear import ServerModel
 from sphynx.service.admission import Admission
-from sphynx.service.conversation import Conversation, Service
+from sphynx.service.conversation import Conversation
 from sphynx.service.events import EventLog, FewLines, place_of
 from sphynx.service.fresh_keys import FreshKeys
 from sphynx.service.listening import Listener
 from sphynx.service.metrics import Metrics, Values
 from sphynx.service.proxy_header import NO_PROXIES, ProxyNetworks, read_proxy_header
 from sphynx.service.revocation import SeenNumbers
+from sphynx.service.served import Service
 from sphynx.service.session import other_version
 from sphynx.service.store import Store
 from sphynx.service.strikes import Strikes

@@ -23,6 +23,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import TypeVar
 
@@ -189,6 +190,16 @@ def expect(channel: Channel, kind: type[Expected], *, timeout_s: float | None = 
     if not isinstance(message, kind):
         raise _malformed_error()
     return message
+
+
+@contextmanager
+def ending_at_a_failure(channel: Channel) -> Iterator[None]:
+    """Whatever fails inside, the peers no longer agree on what comes next: later calls are told so."""
+    try:
+        yield
+    except BaseException:
+        channel.close(wait_s=0)
+        raise
 
 
 def parse(raw: bytes) -> Message:
