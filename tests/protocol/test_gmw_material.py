@@ -77,7 +77,7 @@ def test_traffic_per_relu() -> None:
 
 @pytest.mark.parametrize(("w", "ots", "product_bits"), [(24, 3, 31 + 2 * 7), (31, 1, 31), (32, 1, 31)])
 def test_a_comparison_has_no_carry_to_convert(w: int, ots: int, product_bits: int) -> None:
-    """Where nothing is cut off, delta is made additive, and what hides the wrap where 2^w is not 0."""
+    """Delta is made additive where nothing is cut off, and what hides the wrap where 2^w is not 0."""
     conversion = gmw.ReluShape(w, 32, 0, 64).conversion
     assert (conversion.ots, 8 * conversion.correction_bytes) == (64 * ots, 64 * product_bits)
 

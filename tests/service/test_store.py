@@ -8,19 +8,13 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from sphynx.errors import BundleGoneError, BundleRefusedError, InputError, ShareUsedUpError, SphynxError, StoreFullError
-from sphynx.program.interpret import interpret
-from sphynx.protocol.bundle import Bundle, load_bundle
-from sphynx.service.ledger import Entry
-from sphynx.service.local import running_server
 from sphynx.service.store import BUNDLES, LEDGER, Store
-from tests.program.foreign_kinds import FOREIGN_KINDS, change_kind
-from tests.service.tiny import OWNER, put, save_tiny, some_bundle, some_entry, tiny_program
+from tests.service.tiny import OWNER, put, some_bundle, some_entry, tiny_program
 
 PROGRAM = tiny_program().content_hash
 QUOTA = 5000
@@ -53,146 +47,6 @@ def test_the_file_of_a_taken_bundle_goes_when_its_inference_is_over(tmp_path: Pa
         put(store, entry := some_entry())
         store.take(entry.bundle_id, owner=OWNER, program=PROGRAM)
     assert not list((tmp_path / BUNDLES).iterdir())
-
-
-def test_a_bundle_in_memory_is_burned_like_any_other(tmp_path: Path) -> None:
-    with Store(tmp_path, quota_bytes=QUOTA) as store:
-        first, second = some_entry(), some_entry()
-        for entry in (first, second):
-            put(store, entry)
-            store.preload(entry.bundle_id)
-        assert len(store.ready()) == 2
-        for entry in (first, second):
-            assert store.take(entry.bundle_id, owner=OWNER, program=PROGRAM)[0].bundle_id == entry.bundle_id
-            with pytest.raises(BundleRefusedError, match="used before"):
-                store.take(entry.bundle_id, owner=OWNER, program=PROGRAM)
-        assert store.used_bytes == 0
-
-
-def test_a_new_bundle_is_not_read_back(tmp_path: Path) -> None:
-    with Store(tmp_path, quota_bytes=QUOTA) as store:
-        first, second = some_entry(), some_entry()
-        put(store, first)
-        put(store, second)
-        for path in (tmp_path / BUNDLES).iterdir():
-            path.write_bytes(b"only the second is read")
-        assert store.take(first.bundle_id, owner=OWNER, program=PROGRAM)[0].bundle_id == first.bundle_id
-        with pytest.raises(BundleRefusedError):
-            store.take(second.bundle_id, owner=OWNER, program=PROGRAM)
-
-
-def test_new_bundles_of_many_clients_stay_in_memory_up_to_a_limit(tmp_path: Path) -> None:
-    entries = [some_entry(owner=f"{number:064x}") for number in range(4)]
-    size_bytes = some_bundle(entries[0]).bytes
-
-    def is_read(entry: Entry) -> bool:
-        try:
-            return store.take(entry.bundle_id, owner=entry.owner, program=PROGRAM)[0].bundle_id != entry.bundle_id
-        except BundleRefusedError:
-            return True
-
-    with Store(tmp_path, quota_bytes=QUOTA, memory_bytes=3 * size_bytes) as store:
-        for entry in entries:
-            put(store, entry)
-        for path in (tmp_path / BUNDLES).iterdir():
-            path.write_bytes(b"not a bundle")
-        assert [is_read(entry) for entry in entries] == [False, False, False, True]
-        assert all(store.ledger.state(entry.bundle_id) == "burned" for entry in entries)
-        large, small = some_entry(), some_entry()
-        put(store, large, 350)  # there is room again, for one of any size
-        put(store, small)
-        for path in (tmp_path / BUNDLES).iterdir():
-            path.write_bytes(b"not a bundle")
-        assert [is_read(entry) for entry in (large, small)] == [False, True]
-
-
-def test_one_that_is_asked_for_takes_the_place_of_others(tmp_path: Path) -> None:
-    first, second, third = entries = [some_entry() for _ in range(3)]
-    with Store(tmp_path, quota_bytes=QUOTA, memory_bytes=2 * some_bundle(first).bytes) as store:
-        for entry in entries:
-            put(store, entry)
-        store.preload(third.bundle_id)
-        for path in (tmp_path / BUNDLES).iterdir():
-            path.write_bytes(b"not a bundle")
-        for entry in (third, first):
-            store.take(entry.bundle_id, owner=OWNER, program=PROGRAM)
-        with pytest.raises(BundleRefusedError):
-            store.take(second.bundle_id, owner=OWNER, program=PROGRAM)
-
-
-def test_a_bundle_that_is_taken_at_once_does_not_stay_in_memory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Another thread takes it as soon as the ledger has it ready and before `put` is over."""
-    with Store(tmp_path, quota_bytes=QUOTA) as store:
-        first, second = some_entry(), some_entry()
-        make_ready = store.ledger.make_ready
-
-        def make_ready_and_take(bundle_id: bytes, **facts: Any) -> None:
-            make_ready(bundle_id, **facts)
-            monkeypatch.undo()
-            store.take(bundle_id, owner=OWNER, program=PROGRAM)
-
-        monkeypatch.setattr(store.ledger, "make_ready", make_ready_and_take)
-        put(store, first)
-        put(store, second)
-        (tmp_path / BUNDLES / second.bundle_id.hex()).write_bytes(b"not read: the second is at hand")
-        assert store.take(second.bundle_id, owner=OWNER, program=PROGRAM)[0].bundle_id == second.bundle_id
-
-
-@pytest.mark.parametrize("end", ["take", "discard"])
-@pytest.mark.parametrize("ledger_knows", [True, False])
-def test_a_bundle_that_is_spent_while_it_is_preloaded_does_not_stay_in_memory(
-    end: str, ledger_knows: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Another thread spends it. What stayed would keep later ones out of memory, and its secrets in it."""
-    first, second, third = (some_entry() for _ in range(3))
-
-    def spend() -> None:
-        if end == "take":
-            store.take(second.bundle_id, owner=OWNER, program=PROGRAM)
-        else:
-            store.discard(second.bundle_id)
-
-    def read_then_spend(path: Path) -> Bundle:
-        bundle = load_bundle(path)
-        monkeypatch.undo()
-        spend()
-        return bundle
-
-    with Store(tmp_path, quota_bytes=QUOTA) as store:
-        put(store, first)
-        put(store, second)  # not at hand: the first is
-        change = {"take": "burn", "discard": "discard"}[end]
-        written = getattr(store.ledger, change)
-
-        read_before = load_bundle(tmp_path / BUNDLES / second.bundle_id.hex())
-
-        def preload_then_write(*arguments: Any, **facts: Any) -> None:
-            monkeypatch.setattr("sphynx.service.store.load_bundle", lambda _path: read_before)
-            store.preload(second.bundle_id)
-            written(*arguments, **facts)
-
-        if ledger_knows:  # before what was read is kept
-            monkeypatch.setattr("sphynx.service.store.load_bundle", read_then_spend)
-            store.preload(second.bundle_id)
-        else:
-            monkeypatch.setattr(store.ledger, change, preload_then_write)
-            spend()
-            monkeypatch.undo()
-        store.take(first.bundle_id, owner=OWNER, program=PROGRAM)
-        put(store, third)
-        (tmp_path / BUNDLES / third.bundle_id.hex()).write_bytes(b"not read: the third is at hand")
-        assert store.take(third.bundle_id, owner=OWNER, program=PROGRAM)[0].bundle_id == third.bundle_id
-
-
-def test_a_discarded_bundle_is_not_at_hand(tmp_path: Path) -> None:
-    with Store(tmp_path, quota_bytes=QUOTA) as store:
-        entry = some_entry()
-        put(store, entry)
-        store.discard(entry.bundle_id)
-        with pytest.raises(BundleRefusedError):
-            store.take(entry.bundle_id, owner=OWNER, program=PROGRAM)
 
 
 def test_folders_and_files_are_private(tmp_path: Path) -> None:
@@ -266,16 +120,6 @@ def test_a_bundle_that_one_process_keeps_is_not_chosen_by_others(tmp_path: Path)
         assert not free(second)
     with Store(tmp_path, quota_bytes=QUOTA) as third:
         assert free(third) == [common.bundle_id] and not third.alive([kept.bundle_id])
-
-
-def test_memory_is_not_kept_for_what_another_process_used(tmp_path: Path) -> None:
-    with Store(tmp_path, quota_bytes=QUOTA) as first, Store(tmp_path, quota_bytes=QUOTA) as second:
-        used, later = some_entry(), some_entry()
-        put(first, used)
-        second.take(used.bundle_id, owner=OWNER, program=PROGRAM)
-        put(first, later)
-        (tmp_path / BUNDLES / later.bundle_id.hex()).write_bytes(b"not read: it is at hand")
-        first.take(later.bundle_id, owner=OWNER, program=PROGRAM)
 
 
 def test_other_weights_wait_until_nobody_uses_the_folder(tmp_path: Path) -> None:
@@ -385,51 +229,6 @@ def test_orphans_are_swept_on_both_sides_of_the_ledger(tmp_path: Path) -> None:
             store.take(stranger.bundle_id, owner=OWNER, program=PROGRAM)
 
 
-def test_a_damaged_or_swapped_file_is_refused_and_spent(tmp_path: Path) -> None:
-    damaged, swapped, other = some_entry(), some_entry(), some_entry()
-    with Store(tmp_path, quota_bytes=QUOTA) as store:
-        for entry in (damaged, swapped):
-            put(store, entry)
-    with Store(tmp_path, quota_bytes=QUOTA) as store:
-        (tmp_path / BUNDLES / damaged.bundle_id.hex()).write_bytes(os.urandom(900))
-        some_bundle(other).save(tmp_path / BUNDLES / swapped.bundle_id.hex())
-        for entry, why in ((damaged, "damaged"), (swapped, "a different bundle")):
-            with pytest.raises(BundleRefusedError, match=why):
-                store.take(entry.bundle_id, owner=OWNER, program=PROGRAM)
-            assert store.ledger.state(entry.bundle_id) == "burned"
-        assert store.used_bytes == 0
-
-
-def test_a_bundle_of_another_version_is_spent_and_the_next_is_taken(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    taken, preloaded = some_entry(), some_entry()
-    with monkeypatch.context() as before, Store(tmp_path, quota_bytes=QUOTA) as store:
-        before.setattr("sphynx.protocol.bundle.FORMAT", "sphynx-bundle/1")
-        for entry in (taken, preloaded):
-            put(store, entry)
-    with Store(tmp_path, quota_bytes=QUOTA) as store:
-        with pytest.raises(BundleGoneError):  # which a client does not tell of: it takes another
-            store.take(taken.bundle_id, owner=OWNER, program=PROGRAM)
-        with pytest.raises(BundleGoneError):
-            store.preload(preloaded.bundle_id)
-        assert store.used_bytes == 0 and not store.ready()
-
-
-def test_a_client_goes_on_with_new_bundles_after_an_update(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    program, weights = save_tiny(tmp_path / "compiled")
-    image = np.zeros(program.image, np.uint8)
-    expected = interpret(program, weights, image[None])[0]
-    with running_server(tmp_path / "compiled", tmp_path) as server:
-        with monkeypatch.context() as before, server.client() as client:
-            before.setattr("sphynx.protocol.bundle.FORMAT", "sphynx-bundle/1")
-            client.prepare(2)
-        with server.client() as client:
-            assert len(client.ready) == 2
-            assert np.array_equal(client.infer(image).integer_logits, expected)
-            assert not client.ready
-
-
 def test_a_bundle_of_somebody_else_stays_untouched(tmp_path: Path) -> None:
     with Store(tmp_path, quota_bytes=QUOTA) as store:
         entry = some_entry()
@@ -437,27 +236,3 @@ def test_a_bundle_of_somebody_else_stays_untouched(tmp_path: Path) -> None:
         with pytest.raises(BundleRefusedError, match="none with this identifier"):
             store.take(entry.bundle_id, owner="other", program=PROGRAM)
         store.take(entry.bundle_id, owner=OWNER, program=PROGRAM)
-
-
-@pytest.mark.parametrize("kind", FOREIGN_KINDS)
-def test_a_file_of_kinds_that_numpy_does_not_have_is_refused_and_spent(kind: str, tmp_path: Path) -> None:
-    with Store(tmp_path, quota_bytes=QUOTA) as store:
-        entry = some_entry()
-        put(store, entry)
-    file = tmp_path / BUNDLES / entry.bundle_id.hex()
-    change_kind(file, kind)
-    with Store(tmp_path, quota_bytes=QUOTA) as store:
-        with pytest.raises(BundleRefusedError, match=f"numbers of an unexpected type \\({kind}"):
-            store.take(entry.bundle_id, owner=OWNER, program=PROGRAM)
-        assert store.ledger.state(entry.bundle_id) == "burned" and not file.exists()
-
-
-def test_a_file_that_cannot_be_preloaded_is_not_chosen_again(tmp_path: Path) -> None:
-    entry = some_entry()
-    with Store(tmp_path, quota_bytes=QUOTA) as store:
-        put(store, entry)
-    (tmp_path / BUNDLES / entry.bundle_id.hex()).write_bytes(os.urandom(900))
-    with Store(tmp_path, quota_bytes=QUOTA) as store:
-        with pytest.raises(InputError, match="damaged"):
-            store.preload(entry.bundle_id)
-        assert not store.ready() and store.used_bytes == 0

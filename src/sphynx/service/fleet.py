@@ -123,7 +123,7 @@ class Fleet:
             "ahead_running": places["ahead"].taken,
             "bundles_ready": len(self._store.ready()),
             "store_bytes": self._store.used_bytes,
-            "store_quota_bytes": self._store.quota_bytes,
+            "store_quota_bytes": self._store.room.quota_bytes,
             "revocation_list_ends_soon": self.keys.list_ends_soon(),
             "certificate_expiry_timestamp_seconds": self.keys.expires_at(),
         }

@@ -113,7 +113,7 @@ class Server:
             "bundles_ready": sum(len(store.ready()) for store in self._stores),
             "unread_bytes": self._unread_bytes(),
             "store_bytes": sum(store.used_bytes for store in self._stores),
-            "store_quota_bytes": sum(store.quota_bytes for store in self._stores),
+            "store_quota_bytes": sum(store.room.quota_bytes for store in self._stores),
             "revocation_list_ends_soon": self.keys.list_ends_soon(),
             "certificate_expiry_timestamp_seconds": self.keys.expires_at(),
         }

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import shutil
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -29,18 +28,15 @@ from sphynx.errors import (
     DiskError,
     InputError,
     OtherFormatError,
-    ShareUsedUpError,
-    StoreFullError,
 )
 from sphynx.protocol.bundle import TEMPORARY, Bundle, load_bundle
-from sphynx.protocol.channel import WIRE_VERSION
 from sphynx.service.at_hand import AtHand
 from sphynx.service.deletions import Deletions
 from sphynx.service.file_system import check_local
 from sphynx.service.holders import Holders
-from sphynx.service.home import home_of, is_other_file, why_moved
 from sphynx.service.ledger import Entry, Ledger
-from sphynx.service.waterline import Waterline, new_id
+from sphynx.service.reopening import bind_bundles, settle_in
+from sphynx.service.room import Room
 
 LEDGER, BUNDLES = "ledger.sqlite", "bundles"
 _log = logging.getLogger(__name__)
@@ -74,8 +70,8 @@ class Store:
         the bundles of a folder that may have been restored; otherwise `tell` hears why they went.
 
         `owned_ledger`, given this holder's name, is the ledger of another process, which has opened the folder."""
-        self._folder, self.quota_bytes = folder, quota_bytes
-        self._shared = shared
+        self._folder = folder
+        self.room = Room(folder, folder / BUNDLES, quota_bytes, shared=shared)
         self._at_hand = AtHand(memory_bytes, lambda name: self.ledger.state(name) in ("reserved", "ready"))
         self._deletions = Deletions()
         with contextlib.ExitStack() as opening:
@@ -93,8 +89,9 @@ class Store:
                     else:
                         self.ledger = Ledger(folder / LEDGER, clock, self._holders.name)
                         opening.callback(self.ledger.close)
-                        self._bind(weights_hash, check_plan, tell)
-                        self._settle(trust, tell)
+                        is_alone = len(self._holders.live()) <= 1
+                        bind_bundles(self.ledger, folder, weights_hash, check_plan, tell, is_alone=is_alone)
+                        settle_in(self.ledger, folder / LEDGER, self.discard, tell, trust=trust)
                         self._sweep()
             except OSError as error:
                 raise InputError(
@@ -119,14 +116,14 @@ class Store:
     @property
     def used_bytes(self) -> int:
         self._deletions.finish()
-        return self._bytes_of_files()
+        return self.room.used_bytes()
 
     def check_room(self, count: int, *, owner: str, program: str, backend: str, batch: int) -> None:
         """Raise, before the work is done, if `count` bundles as large as the last of their kind would not fit."""
         bundle_bytes = self.ledger.usual_bytes(program, backend, batch)
         self._deletions.finish()
         self._make_room(count, bundle_bytes, owner)
-        self._check_disk(count * bundle_bytes)
+        self.room.check_disk(count * bundle_bytes)
 
     def reserve(self, *entries: Entry, most: int | None = None, hourly: int | None = None) -> None:
         """Before bundles are prepared; `most` and `hourly` as `Ledger.reserve`."""
@@ -148,7 +145,7 @@ class Store:
         path = self._path(bundle.bundle_id)
         self._deletions.finish()
         self._make_room(group, bundle.bytes, owner)
-        self._check_disk(bundle.bytes)
+        self.room.check_disk(bundle.bytes)
         # Without the others waiting: processes would take turns at what takes the longest.
         temporary = _write(bundle, path)
         self._at_hand.offer(bundle)  # before it may be taken: one that is burned must not stay
@@ -268,87 +265,7 @@ class Store:
     def _make_room(self, count: int, bundle_bytes: int, owner: str) -> None:
         for entry in self.ledger.expired():
             self.discard(entry.bundle_id)
-        used_bytes, needed_bytes = self._bytes_of_files(), count * bundle_bytes
-        kept_bytes = self.ledger.kept_bytes(owner)
-        is_first = count == 1 and not kept_bytes
-        leaves_bytes = self.quota_bytes - used_bytes - needed_bytes
-        if self._shared and not is_first and kept_bytes + needed_bytes > leaves_bytes:
-            raise ShareUsedUpError(
-                f"this client's bundles would take {kept_bytes + needed_bytes:,} bytes, more than remain for others",
-                where=str(self._folder),
-                remedy="Use bundles before preparing more; the server's `quota_bytes` sets the limit.",
-            )
-        if used_bytes + needed_bytes > self.quota_bytes:
-            raise StoreFullError(
-                f"{used_bytes:,} of {self.quota_bytes:,} bytes for bundles are used, {needed_bytes:,} more are needed",
-                where=str(self._folder),
-                remedy="Use bundles before preparing more, or raise `quota_bytes`.",
-            )
-
-    def _check_disk(self, needed_bytes: int) -> None:
-        free_bytes = shutil.disk_usage(self._folder).free
-        if needed_bytes > free_bytes:
-            raise DiskError(
-                f"the disk has {free_bytes:,} bytes left, {needed_bytes:,} are needed",
-                where=str(self._folder),
-                remedy="Free disk space, then try again.",
-            )
-
-    def _bytes_of_files(self) -> int:
-        """Bytes of all files but those that are being written: each is held against the quota when it is to be kept."""
-        used_bytes = 0
-        for path in (self._folder / BUNDLES).iterdir():
-            with contextlib.suppress(FileNotFoundError):  # taken by another thread just now
-                used_bytes += 0 if path.suffix == TEMPORARY else path.stat().st_size
-        return used_bytes
-
-    def _bind(self, weights_hash: str, check_plan: str, tell: Callable[[str], None]) -> None:
-        """To the version, the weights, and to how clients are checked: what was made otherwise is discarded."""
-        version = f"wire-{WIRE_VERSION}"
-        served, bound = f"{version} {weights_hash} {check_plan}".rstrip(), self.ledger.bound()
-        if bound != served and len(self._holders.live()) > 1:
-            raise InputError(
-                "another process uses these bundles with different weights, another security or another version",
-                where=str(self._folder),
-                remedy="End it first, or give this one a folder of its own: `state=DIR`.",
-            )
-        made_by, _, bound_to = (bound or "").partition(" ")
-        if not check_plan and bound_to.startswith(f"{weights_hash} "):
-            raise InputError(
-                "these weights were protected from malicious clients; served without that, any client could read them",
-                where=str(self._folder),
-                remedy="Give `security=malicious-client` again or, if this is intended, another folder: `state=DIR`.",
-            )
-        lost = len(self.ledger.ready()) if bound != served else 0
-        self.ledger.bind(served)
-        if lost:
-            what = "weights or another security" if made_by == version else "version of sphynx"
-            tell(f"{lost} bundles were discarded: they were made with another {what}")
-
-    def _settle(self, trust: bool, tell: Callable[[str], None]) -> None:
-        """Bundles of a restored folder may have been used since it was copied: both parties may have been restored."""
-        before, now = self.ledger.home(), home_of(self._folder / LEDGER)
-        why = why_moved(before, now) if before else None
-        note, burns = self.ledger.level()
-        is_copy = is_other_file(before, now)  # its note is the original's
-        name = new_id() if is_copy or not note else note
-        waterline = Waterline(name, self._folder / LEDGER)
-        noted = waterline.level()
-        if noted is not None and burns < noted:
-            why, trust, burns = "an older state of the folder was put back", False, noted
-        elif note and noted is None and not is_copy:
-            why = (
-                why
-                or "the note that would reveal an older state of the folder is gone (logging out or a new container)"
-            )
-        ready = self.ledger.ready()
-        if why and ready and not trust:
-            tell(f"{len(ready)} bundles were discarded: {why}")
-            for entry in ready:
-                self.discard(entry.bundle_id)
-        self.ledger.watch(name if waterline.is_kept else "", burns, waterline)
-        if before != now:
-            self.ledger.move_in(now)  # last: a crash before it discards again
+        self.room.check_quota(count, bundle_bytes, kept_bytes=self.ledger.kept_bytes(owner))
 
     def _sweep(self) -> None:
         """Delete what is expired or was given up. Files are looked for first: what is ready was saved before, and
