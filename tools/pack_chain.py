@@ -2,6 +2,9 @@
 
 The commands are those that the runs recorded, or those of a file that says them better, one a line, as a shell reads
 them; its lines that begin with # say what has to lie in the folder before: `# 4P/data: from github.com/...`.
+
+A teacher's folder may lack its weights, which are large: what it wrote of them itself is enough, or else a file
+model.safetensors.sha256, as sha256sum writes it. Of the latter the student recorded nothing that could be compared.
 """
 
 from __future__ import annotations
@@ -17,8 +20,8 @@ from sphynx.errors import InputError
 from sphynx.network.build import AnyNetwork, with_class_order
 from sphynx.network.ensemble import Ensemble, Teacher
 from sphynx.network.trained import load_model, load_trained
-from sphynx.space.artifact import CONFIGURATION
-from sphynx.train.job import TEACHER_WEIGHTS
+from sphynx.space.artifact import CONFIGURATION, DESIGN, MODEL, read_design
+from sphynx.train.job import TAUGHT_BY, TEACHER_WEIGHTS
 from sphynx.train.results import RESULT, TrainResult
 from sphynx.train.views import weights_digest
 from sphynx.zoo.chain import Chain, Training
@@ -26,6 +29,7 @@ from sphynx.zoo.shipped import read_object
 
 ENVIRONMENT = "environment.json"
 _MOST_TEACHERS = 6  # of which all orders are tried
+_OF_FILE = "file:"
 
 
 def read_chain(run: Path, teachers: Sequence[Path], commands: Path | None = None, makes: str = "") -> Chain:
@@ -60,22 +64,22 @@ def _collect(run: Path, teachers: list[Path], left: list[Path], trainings: list[
     """Add the trainings of a run's teachers, then its own, unless they are there."""
     result = TrainResult.from_json(read_object(run / RESULT), where=str(run / RESULT))
     config, environment = read_object(run / CONFIGURATION), read_object(run / ENVIRONMENT)
-    commit, network = require_commit(environment, run), load_model(run)
+    commit = require_commit(environment, run)
     taught_by = _teachers_of(run, config, [teacher for teacher in teachers if teacher != run])
     for teacher in taught_by:
         if teacher in left:
             left.remove(teacher)
         _collect(teacher, teachers, left, trainings)
-    digest = weights_digest(network)
+    digest = _digest_of(run)
     if any(training.weights == digest for training in trainings):
         return
     design = config["design"]
     trainings.append(
         Training(
             network=str(design.get("name") or design["format"]).partition("/")[0].removeprefix("sphynx-"),
-            relus=network.design.account.total.relus,
+            relus=read_design(run / DESIGN).account.total.relus,
             weights=digest,
-            taught_by=tuple(weights_digest(load_model(teacher)) for teacher in taught_by),
+            taught_by=tuple(_digest_of(teacher) for teacher in taught_by),
             seed=result.seed,
             accuracy=result.accuracy,
             minutes=result.minutes,
@@ -85,7 +89,23 @@ def _collect(run: Path, teachers: list[Path], left: list[Path], trainings: list[
             cuda=environment["cuda"],
             packages=environment["packages"],
             command=tuple(environment["command"]),
+            teacher_weights=config.get(TEACHER_WEIGHTS),
         )
+    )
+
+
+def _digest_of(run: Path) -> str:
+    listed = run / f"{MODEL}.sha256"
+    if (run / MODEL).is_file():
+        return weights_digest(load_model(run))
+    if written := TrainResult.from_json(read_object(run / RESULT), where=str(run / RESULT)).weights:
+        return written
+    if listed.is_file():
+        return _OF_FILE + listed.read_text().split()[0]
+    raise InputError(
+        "neither its weights nor a hash of them is there",
+        where=str(run),
+        remedy=f"Give the run's whole folder, or put sha256sum's line about {MODEL} into {listed.name} there.",
     )
 
 
@@ -96,6 +116,13 @@ def _teachers_of(run: Path, config: dict[str, Any], teachers: Sequence[Path]) ->
     number, wanted = int(config.get("teachers", 1)), config.get(TEACHER_WEIGHTS)
     if wanted is None:
         raise InputError("it does not say which weights taught it", where=str(run), remedy="Train it again.")
+    digests = {_digest_of(teacher): teacher for teacher in teachers}
+    each = config.get(TAUGHT_BY, [wanted])
+    if all(digest in digests for digest in each):
+        return tuple(digests[digest] for digest in each)
+    if len(digests) == number and all(digest.startswith(_OF_FILE) for digest in digests):
+        return tuple(digests.values())
+    teachers = [teacher for teacher in teachers if (teacher / MODEL).is_file()]
     names = load_trained(run).class_names
     for chosen in itertools.permutations(teachers[:_MOST_TEACHERS], number):
         members = [_in_order(teacher, names) for teacher in chosen]

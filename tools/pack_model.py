@@ -43,6 +43,9 @@ def pack_run(
     terms: Annotated[
         str, typer.Option("--terms", help="Terms and attribution of data that Sphynx does not know by name.")
     ] = "",
+    data: Annotated[
+        str, typer.Option("--data", help="What the data are called on the card. [default: as the run has them]")
+    ] = "",
     warning: Annotated[str, typer.Option("--warning", help="What the model is not for; its card shows it first.")] = "",
     teachers: Annotated[
         list[Path] | None, typer.Option("--teacher", help="The run of a teacher, or of a teacher's. May be repeated.")
@@ -73,6 +76,7 @@ def pack_run(
         measured,
         terms=terms,
         warning=warning,
+        data=data,
         teachers=teachers or (),
         commands=commands,
         makes=makes,
@@ -88,11 +92,13 @@ def pack(
     *,
     terms: str = "",
     warning: str = "",
+    data: str = "",
     teachers: Sequence[Path] = (),
     commands: Path | None = None,
     makes: str = "",
 ) -> Path:
     """Pack the folder of one finished training run. `evaluation` is what `sphynx eval --json` printed of it;
+    `data` is their name on the card;
     `tools.pack_chain` says what the last three are."""
     if not re.fullmatch(r"[a-z0-9][a-z0-9.-]*", name):
         raise InputError(
@@ -104,6 +110,7 @@ def pack(
     network = load_model(run)
     load_normalisation(run)
     card = _card(run, name, network, evaluation)
+    card["data"] |= {"name": data} if data else {}
     card |= {key: said for key, said in (("terms", terms), ("warning", warning)) if said}
     card[CHAIN] = read_chain(run, teachers, commands, makes).to_json()
     temporary = folder / f".{name}.new"

@@ -2,14 +2,22 @@
 
 import json
 import re
+import shlex
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from tools.pack_model import pack
 
+from sphynx.api.rebuilding import Rebuilt, rebuild_model
+from sphynx.data.images import Data
+from sphynx.data.open import open_data
+from sphynx.data.packed import save_packed
+from sphynx.errors import SphynxError
 from sphynx.program.folder import load_program
 from sphynx.zoo.chain import chain_of
+from sphynx.zoo.shipped import load_card
 from tests.docs.test_getting_started import BLOCK, ROOT, SMALLER, Shell, shell
 from tests.docs.xrays import write_xrays
 
@@ -17,6 +25,7 @@ __all__ = ["shell"]
 
 PAGE = ROOT / "docs" / "diagnosis.md"
 COMMANDS = ROOT / "reproduction" / "diagnosis.commands"
+NAME = "stream-chest-xray-11k"
 SMALL = {
     "--image-size 128": "--image-size 32",
     "--relu-budget 11264": "--relu-budget 1k",
@@ -67,11 +76,56 @@ def open_and_close(line: str, opened: Shell) -> None:
         page.communicate()
 
 
-def test_the_commands_of_the_experiment_are_those_of_the_page() -> None:
-    """Cards of networks that came out of it quote them."""
-    commands = COMMANDS.read_text().splitlines()
-    assert all(f"\n    {line}\n" in PAGE.read_text() for line in commands if not line.startswith("#"))
-    assert commands[0].startswith("# 4P/data: ") and len(commands) == 3
+def test_the_chain_of_the_shipped_network_is_the_clone_s() -> None:
+    chain = chain_of(load_card(NAME))
+    assert chain is not None
+    lines = COMMANDS.read_text().splitlines()
+    assert [f"# {need}" for need in chain.needs] + [shlex.join(words) for words in chain.commands] == lines
+    assert chain.needs[0].startswith("xrays-128: ") and chain.commands[-1][-1] == chain.makes
+    taught = chain.trainings[-1]
+    assert len(taught.taught_by) == 5 and taught.relus == load_card(NAME)["relus"] == 11_264
+
+
+def smaller(words: Sequence[str]) -> list[str]:
+    """A command of the chain for pictures of 32 pixels and one epoch."""
+    instead = {
+        "128": "32", "held_out=0.05": "held_out=0.25",
+        "9x9/4 32:48: 16:96:20 8:128:48 4:192:96x2": "5x5/2 16:16: 8:16:4",
+        "epochs=240": "epochs=1", "view_epochs=60": "view_epochs=1",
+    }  # fmt: skip
+    settings = ("epochs=1", "batch_size=8", "norm_batches=2", "warmup_epochs=0")
+    added = [word for value in settings for word in ("--set", value)] if words[1] == "train" else []
+    added += ["--channels", "4"] if words[2] == "resnet18" else []
+    return [*(instead.get(word, word) for word in words), *added]
+
+
+@pytest.mark.slow
+def test_the_shipped_network_is_made_again_from_its_card(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a folder elsewhere, with Sphynx on a relative path, and after the first call was cut off."""
+    write_xrays(tmp_path / "xrays")
+    out = tmp_path / "rebuilt"
+    out.mkdir()
+    xrays = open_data(str(tmp_path / "xrays"), image_size=32, groups=r"person\d+|IM-\d+")
+    assert isinstance(xrays, Data)
+    save_packed(xrays, out / "xrays-128", 1 << 20)
+    card = load_card(NAME)
+    commands = [smaller(words) for words in card["chain"]["commands"]]
+
+    def make(commands: list[list[str]]) -> Rebuilt:
+        card["chain"]["commands"] = commands
+        (tmp_path / "models" / NAME).mkdir(parents=True, exist_ok=True)
+        (tmp_path / "models" / NAME / "card.json").write_text(json.dumps(card))
+        return rebuild_model(NAME, out, tmp_path / "models")
+
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setenv("PYTHONPATH", "src")
+    with pytest.raises(SphynxError, match="ended with exit code"):
+        make([*commands[:-1], [*commands[-1], "--set", "epochs=none"]])
+    teacher = out / "runs" / "teacher" / "seed-4" / "model.safetensors"
+    trained = teacher.stat().st_mtime_ns
+    made = make(commands)
+    assert teacher.stat().st_mtime_ns == trained and made.accuracy_on_card == card["accuracy"]
+    assert json.loads((out / "runs" / "xray" / "config.json").read_text())["seed"] == 4
 
 
 @pytest.mark.slow

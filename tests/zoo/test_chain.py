@@ -1,6 +1,7 @@
 """The chain on a model's card: teachers by the hashes that students recorded, commands, and what is refused."""
 
 import json
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from tools.pack_model import pack
 from sphynx.errors import InputError
 from sphynx.network.ensemble import Ensemble
 from sphynx.network.trained import load_model
+from sphynx.space.artifact import MODEL
 from sphynx.train.loop import train
 from sphynx.train.views import weights_digest
 from sphynx.zoo.chain import Chain, chain_of, find_unknowns
@@ -86,6 +88,34 @@ def test_a_teacher_that_is_not_given_is_missed(
     with pytest.raises(InputError, match=fault):
         _pack(tmp_path, runs["last"], *(runs[name] for name in given))
     assert model_names(tmp_path) == []
+
+
+def _without_weights(run: Path, out: Path) -> Path:
+    shutil.copytree(run, out)
+    (out / MODEL).unlink()
+    return out
+
+
+def test_teachers_need_no_weights_where_they_wrote_the_hash_themselves(runs: dict[str, Path], tmp_path: Path) -> None:
+    whole = _pack(tmp_path / "whole", runs["last"], runs["one"], runs["two"], runs["taught"])
+    copies = [_without_weights(runs[name], tmp_path / name) for name in ("one", "two", "taught")]
+    assert _pack(tmp_path / "models", runs["last"], *copies) == whole
+
+
+def test_a_hash_of_the_file_is_named_as_such(runs: dict[str, Path], tmp_path: Path) -> None:
+    copies = [_without_weights(runs[name], tmp_path / name) for name in ("one", "two")]
+    for run in copies:
+        described = json.loads((run / "result.json").read_text())
+        del described["weights"]
+        (run / "result.json").write_text(json.dumps(described))
+    with pytest.raises(InputError, match="neither its weights nor a hash of them"):
+        _pack(tmp_path / "models", runs["taught"], *copies)
+    for run in copies:
+        (run / f"{MODEL}.sha256").write_text(f"{run.name}'s  {MODEL}\n")
+    chain = _pack(tmp_path / "models", runs["taught"], *copies)
+    assert chain.trainings[-1].taught_by == ("file:one's", "file:two's")
+    config = json.loads((runs["taught"] / "config.json").read_text())
+    assert chain.trainings[-1].teacher_weights == config["teacher_weights"]
 
 
 def test_a_run_that_taught_nobody_is_refused(runs: dict[str, Path], tmp_path: Path) -> None:

@@ -45,8 +45,9 @@ def load_chain(name: str, folder: Path | None = None) -> Chain:
 def rebuild_model(
     name: str, out: Path, folder: Path | None = None, tell: Callable[[str], None] = lambda _: None
 ) -> Rebuilt:
-    """Run a model's chain in the folder `out`, in which what the chain needs has to lie, and nothing else. Its
-    commands run as they stand, with this Python; `tell` hears each before it runs."""
+    """Run a model's chain in the folder `out`, in which what the chain needs has to lie. Its commands run as they
+    stand, with this Python; `tell` hears each before it runs. After an interruption they run again: a training that
+    resumes goes on where it stopped."""
     chain = load_chain(name, folder)
     _check_needs(chain, out)
     for words in chain.commands:
@@ -56,7 +57,7 @@ def rebuild_model(
             raise SphynxError(
                 f"`{shlex.join(words)}` ended with exit code {ran.returncode}",
                 where=str(out),
-                remedy="See what it said above; training goes on where it stopped if the command is given again.",
+                remedy="See what it said above, then give the same folder again: training goes on where it stopped.",
             )
     result = shipped.read_object(out / chain.makes / RESULT)
     on_card = shipped.load_card(name, folder or shipped.SHIPPED)["accuracy"]
@@ -69,9 +70,9 @@ def _check_needs(chain: Chain, out: Path) -> None:
         raise InputError(
             f"it needs {'; '.join(missing)}", where=str(out), remedy="Put it there, or link it, under that name."
         )
-    if (out / chain.makes).exists():
+    if (out / chain.makes / RESULT).exists():
         raise InputError(
-            f"{chain.makes} is there already", where=str(out), remedy="Rebuild in a folder that has the data alone."
+            f"{chain.makes} is finished already", where=str(out), remedy="Rebuild in a folder that has the data alone."
         )
 
 
@@ -83,12 +84,14 @@ def _with_this_python(words: tuple[str, ...]) -> list[str]:
 
 
 def _with_clone(words: tuple[str, ...]) -> dict[str, str]:
-    """Let modules of a clone be found, where the chain has some: from the folder that this is run in."""
+    """Let modules of a clone be found, where the chain has some: from the folder that this is run in. Paths in
+    PYTHONPATH may be relative to it."""
+    given = [str(Path(path).resolve()) for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
     if words[0] == _INSTALLED:
-        return dict(os.environ)
+        return {**os.environ, "PYTHONPATH": os.pathsep.join(given)}
     module = words[2].partition(".")[0]
     if not (Path.cwd() / module).is_dir():
         raise InputError(
             f"the chain runs {module}, which is not installed", where=str(Path.cwd()), remedy="Run it in a clone."
         )
-    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path.cwd()), os.environ.get("PYTHONPATH", "")])}
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path.cwd()), *given])}

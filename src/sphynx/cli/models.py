@@ -113,11 +113,15 @@ def rebuild(
         (
             [
                 *(one.network, f"{one.accuracy:.2%}", str(one.seed), f"{one.minutes:.1f}", one.device, one.commit[:12]),
-                *(one.weights[:12], ", ".join(teacher[:12] for teacher in one.taught_by) or "labels"),
+                *(_shortened(one.weights), ", ".join(map(_shortened, one.taught_by)) or "labels"),
             ]
             for one in chain.trainings
         ),
     )
+
+
+def _shortened(digest: str) -> str:
+    return digest.removeprefix("file:")[:12]
 
 
 def _accuracy(card: dict[str, Any]) -> float:
@@ -128,8 +132,9 @@ def _accuracy(card: dict[str, Any]) -> float:
 
 def _rows(card: dict[str, Any]) -> list[list[str]]:
     recipe, data, made = card["recipe"], card["data"], card["provenance"]
-    rows = [["not for", card["warning"]]] if "warning" in card else []
-    rows += [["test accuracy", f"{card['accuracy']:.2%} (top 5 {card['top5']:.2%}), final epoch, on {card['device']}"]]
+    rows = [["warning", card["warning"]]] if "warning" in card else []
+    top5 = f" (top 5 {card['top5']:.2%})" if data["classes"] > 5 else ""
+    rows += [["test accuracy", f"{card['accuracy']:.2%}{top5}, final epoch, on {card['device']}"]]
     evaluation = card["evaluation"]
     if evaluation is not None:
         rows.append(["evaluated again", f"{evaluation['accuracy']:.2%}, fp32, on {evaluation['device']}"])

@@ -1,7 +1,7 @@
 """A training job: what is trained, on what and by which recipe, and how the run's folder says so.
 
     config.json   design, data, recipe, seed, teacher; `teacher_weights` says which network of that design taught,
-                  `data_content` is a hash of the images and labels
+                  `taught_by` which ones where there are several; `data_content` is a hash of the images and labels
 
 A run is continued with what it was started with: design, recipe, seed and images by the checkpoint's own word
 (`run.folder`), the teacher by config.json's.
@@ -32,7 +32,7 @@ from sphynx.train.processes import Processes
 from sphynx.train.recipe import Recipe
 from sphynx.train.views import Views, weights_digest
 
-CONFIG, TEACHER_WEIGHTS, DATA_CONTENT = "config.json", "teacher_weights", "data_content"
+CONFIG, TEACHER_WEIGHTS, TAUGHT_BY, DATA_CONTENT = "config.json", "teacher_weights", "taught_by", "data_content"
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def _teacher_weights(job: Job, views: Views | None) -> str:
 
 def describe_run(job: Job, folder: RunFolder, views: Views | None) -> None:
     teacher = job.teacher.design.to_json() if job.teacher is not None else None
-    config = {
+    config: dict[str, Any] = {
         "design": job.design.to_json(),
         "data": job.data.identity(),
         DATA_CONTENT: job.data.content,
@@ -102,8 +102,10 @@ def describe_run(job: Job, folder: RunFolder, views: Views | None) -> None:
         "scored_on": job.scored_on,
         "teacher": teacher if views is None else views.teacher,
         "belongs_to": job.belongs_to(),
-        **({"teachers": len(job.teacher.members)} if isinstance(job.teacher, Ensemble) else {}),
     }
+    if isinstance(job.teacher, Ensemble):
+        config["teachers"] = len(job.teacher.members)
+        config[TAUGHT_BY] = [weights_digest(member) for member in job.teacher.members]
     if weights := _teacher_weights(job, views):
         config[TEACHER_WEIGHTS] = weights
     folder.write_json(CONFIG, config)

@@ -34,7 +34,7 @@ from sphynx.network.build import (
 from sphynx.network.ensemble import Ensemble, members_of
 from sphynx.network.fit import require_fit
 from sphynx.network.layout import lay_out
-from sphynx.network.trained import count_parameters, save_model
+from sphynx.network.trained import count_parameters, load_model, save_model
 from sphynx.record import fingerprint
 from sphynx.run.environment import device_name
 from sphynx.run.folder import RunFolder
@@ -62,6 +62,7 @@ from sphynx.train.views import (
     make_views,
     save_views,
     views_identity,
+    weights_digest,
 )
 
 COLUMNS = ("epoch", "loss", "train acc", "held out", "rate", "seconds")
@@ -340,6 +341,7 @@ def finish_training(
         held_out_accuracy=None if held_out is None else held_out.accuracy.value,
         held_out_mcc=None if held_out is None else held_out.mcc.value,
         temperature=temperature,
+        weights=weights_digest(load_model(folder.path)),  # as it was saved
     )
     folder.write_json(RESULT, result.to_json())
     draw_training(metrics, folder.figures / "training.svg")

@@ -32,6 +32,7 @@ class TrainResult(Record):
     held_out_accuracy: float | None = None  # of the finished network, where the recipe holds images out
     held_out_mcc: float | None = None
     temperature: float | None = None  # that the logits were divided by, where the recipe calibrates
+    weights: str | None = None  # their digest, by which its students name it
 
 
 @dataclass(frozen=True)

@@ -29,8 +29,8 @@ class Training(Record):
 
     network: str
     relus: int
-    weights: str  # a digest of them in full precision
-    taught_by: tuple[str, ...]  # the digests of its teachers
+    weights: str  # a digest of them in full precision; "file:" and the sha256 of their file where that alone is known
+    taught_by: tuple[str, ...]  # the same of its teachers
     seed: int
     accuracy: float
     minutes: float
@@ -40,6 +40,7 @@ class Training(Record):
     cuda: str | None
     packages: Mapping[str, str | None]
     command: tuple[str, ...]
+    teacher_weights: str | None = None  # the digest of all its teachers as one network, which it recorded itself
 
 
 @dataclass(frozen=True)
