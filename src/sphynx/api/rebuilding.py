@@ -17,6 +17,7 @@ from sphynx.zoo import shipped
 from sphynx.zoo.chain import Chain, chain_of, find_unknowns
 
 _INSTALLED = "sphynx"  # the other programs of a chain are modules of a clone
+_STDERR = 2  # where commands print, since what is printed at the end may be read by a program
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ def rebuild_model(
     _check_needs(chain, out)
     for words in chain.commands:
         tell(shlex.join(words))
-        ran = subprocess.run(_with_this_python(words), cwd=out, env=_with_clone(words), check=False)
+        ran = subprocess.run(_with_this_python(words), cwd=out, env=_with_clone(words), stdout=_STDERR, check=False)
         if ran.returncode:
             raise SphynxError(
                 f"`{shlex.join(words)}` ended with exit code {ran.returncode}",
