@@ -26,7 +26,8 @@ from sphynx.program.folder import load_compiled
 from sphynx.program.interpret import interpret
 from sphynx.protocol.bundle import Bundle
 from sphynx.protocol.channel import local_pair
-from sphynx.protocol.inference import InferenceClient, InferenceServer
+from sphynx.protocol.inference_client import InferenceClient
+from sphynx.protocol.inference_server import InferenceServer
 from sphynx.protocol.linear import ServerModel
 from sphynx.zoo.by_name import compiled_folder
 

@@ -1,4 +1,4 @@
-"""What a link between two processes turns out to be: its round trip and what it carries, over TCP in the clear."""
+"""A link between two processes as it turns out to be: its round trip and what it carries, over TCP in the clear."""
 
 from __future__ import annotations
 

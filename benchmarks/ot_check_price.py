@@ -26,7 +26,8 @@ from sphynx.program.cost.ot_messages import SOFTSPOKEN_PARAMETER, blocks_down
 from sphynx.program.folder import load_program
 from sphynx.protocol import ots, relu_gc
 from sphynx.protocol.channel import local_pair
-from sphynx.protocol.inference import InferenceClient, InferenceServer
+from sphynx.protocol.inference_client import InferenceClient
+from sphynx.protocol.inference_server import InferenceServer
 from sphynx.protocol.linear import ServerModel
 from sphynx.zoo.shipped import folder_of
 

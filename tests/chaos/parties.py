@@ -32,7 +32,8 @@ from numpy.typing import NDArray
 from sphynx.errors import SphynxError
 from sphynx.program.backends import Backend
 from sphynx.protocol.bundle import Bundle
-from sphynx.protocol.inference import InferenceClient, InferenceServer
+from sphynx.protocol.inference_client import InferenceClient
+from sphynx.protocol.inference_server import InferenceServer
 from sphynx.protocol.linear import ServerModel
 from sphynx.service.admission import Admission
 from sphynx.service.client import Client

@@ -18,7 +18,8 @@ from sphynx.program.interpret import interpret
 from sphynx.program.labels import find_labels
 from sphynx.program.revealing import revealing_label
 from sphynx.protocol.channel import Channel, Record
-from sphynx.protocol.inference import InferenceClient, InferenceServer
+from sphynx.protocol.inference_client import InferenceClient
+from sphynx.protocol.inference_server import InferenceServer
 from sphynx.protocol.linear import ServerModel
 from sphynx.protocol.verify.plan import plan_security
 

@@ -32,10 +32,12 @@ from tests.service.tiny import tiny_program
 
 from sphynx.program.backends import Backend
 from sphynx.program.revealing import revealing_label
-from sphynx.protocol import activations, answer, inference
+from sphynx.protocol import activations, answer, inference_client
 from sphynx.protocol.channel import Channel
-from sphynx.protocol.inference import InferenceClient, InferenceServer
-from sphynx.protocol.linear import ServerModel, Words
+from sphynx.protocol.inference_client import InferenceClient
+from sphynx.protocol.inference_server import InferenceServer
+from sphynx.protocol.linear import ServerModel
+from sphynx.protocol.shares import Words
 
 Numbers = NDArray[np.int64]
 TOGETHER = 128  # questions of one inference
@@ -233,9 +235,9 @@ def _lying(lies: Sequence[Lie], ring_bits: int) -> Iterator[None]:
         return answer.send_choices(channel, ots, layer, share + scores.reshape(share.shape))
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(inference, "prepare_client", prepare)
-        patched.setattr(inference, "run_client", run)
-        patched.setattr(inference, "send_choices", choices)
+        patched.setattr(inference_client, "prepare_client", prepare)
+        patched.setattr(inference_client, "run_client", run)
+        patched.setattr(inference_client, "send_choices", choices)
         yield
 
 

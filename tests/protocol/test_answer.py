@@ -30,7 +30,8 @@ from sphynx.protocol import answer
 from sphynx.protocol.answer import ANSWER, AnswerLayer
 from sphynx.protocol.capacity import bundle_bytes
 from sphynx.protocol.channel import HEADER_BYTES, Channel, Record, Section
-from sphynx.protocol.inference import InferenceClient, InferenceServer
+from sphynx.protocol.inference_client import InferenceClient
+from sphynx.protocol.inference_server import InferenceServer
 from sphynx.protocol.linear import ServerModel
 from sphynx.protocol.verify.plan import plan_check
 from sphynx.space.tally import Shape
@@ -235,6 +236,6 @@ def test_a_label_that_is_no_class_is_refused(monkeypatch: pytest.MonkeyPatch) ->
         material = honest(*arguments)  # type: ignore[arg-type]
         return {**material, "colours 0": material["colours 0"] ^ np.uint64(1)}
 
-    monkeypatch.setattr("sphynx.protocol.inference.garble_answer", changed)
+    monkeypatch.setattr("sphynx.protocol.inference_server.garble_answer", changed)
     with pytest.raises(ConnectionLostError, match="none of the classes"):
         ask(case, "gc")

@@ -15,7 +15,8 @@ from sphynx.bench.private_parties import accept_client, connect_to_server, plain
 from sphynx.core import Prg
 from sphynx.program.ir import INPUT, Linear, Program, Relu, Term
 from sphynx.protocol.gmw_cuts import CUT
-from sphynx.protocol.inference import InferenceClient, InferenceServer
+from sphynx.protocol.inference_client import InferenceClient
+from sphynx.protocol.inference_server import InferenceServer
 from sphynx.protocol.linear import ServerModel
 from sphynx.protocol.linear_plan import plan_group
 from sphynx.protocol.ots import add_up_client, add_up_server, set_up_client, set_up_server

@@ -16,10 +16,11 @@ from tests.protocol.parties import run_parties
 from sphynx.program.backends import Backend
 from sphynx.program.convolve import Array
 from sphynx.program.ir import INPUT, Linear, Program, Relu, Term
-from sphynx.protocol import inference
+from sphynx.protocol import inference_client
 from sphynx.protocol.activations import prepare_client as prepare_client_honestly
 from sphynx.protocol.channel import Channel
-from sphynx.protocol.inference import InferenceClient, InferenceServer
+from sphynx.protocol.inference_client import InferenceClient
+from sphynx.protocol.inference_server import InferenceServer
 from sphynx.protocol.linear import ServerModel
 from sphynx.service.settings import Limits
 from sphynx.space.tally import Shape
@@ -54,7 +55,7 @@ class Cheat:
             shares["relu"] = changed & np.uint64(2**PROGRAM.ring_bits - 1)
             return honest(channel, ots, backend, layers, shares, new_masks)
 
-        monkeypatch.setattr(inference, "prepare_client", prepare_client)
+        monkeypatch.setattr(inference_client, "prepare_client", prepare_client)
 
     def weights(self) -> dict[str, Array]:
         """Floors are exact throughout: what changes, changes what is truncated by multiples of 2^TRUNCATE."""

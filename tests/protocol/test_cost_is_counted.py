@@ -13,7 +13,8 @@ from sphynx.program.cost.estimate import REFERENCE, estimate
 from sphynx.program.cost.link import LINKS
 from sphynx.program.ir import INPUT
 from sphynx.protocol.channel import HEADER_BYTES, Channel, Record, Traffic
-from sphynx.protocol.inference import InferenceClient, InferenceServer
+from sphynx.protocol.inference_client import InferenceClient
+from sphynx.protocol.inference_server import InferenceServer
 from sphynx.protocol.linear import ServerModel
 
 

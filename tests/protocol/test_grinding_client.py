@@ -20,7 +20,8 @@ from tests.protocol.test_cheating_client import NEURONS, PROGRAM
 
 from sphynx.core import Prg, garbling, ot
 from sphynx.protocol.channel import Channel
-from sphynx.protocol.inference import InferenceClient, InferenceServer
+from sphynx.protocol.inference_client import InferenceClient
+from sphynx.protocol.inference_server import InferenceServer
 from sphynx.protocol.linear import ServerModel
 
 Words = NDArray[np.uint64]

@@ -15,7 +15,8 @@ from sphynx.program.folder import load_program
 from sphynx.program.interpret import interpret
 from sphynx.protocol.bundle import Bundle
 from sphynx.protocol.channel import HEADER_BYTES, Channel, Record
-from sphynx.protocol.inference import InferenceClient, InferenceServer
+from sphynx.protocol.inference_client import InferenceClient
+from sphynx.protocol.inference_server import InferenceServer
 from sphynx.protocol.linear import ServerModel
 from sphynx.protocol.linear_plan import ProgramPlan, plan_group, plan_images, plan_program
 from sphynx.zoo.shipped import program_path

@@ -28,7 +28,8 @@ from sphynx.program.ir import Program
 from sphynx.protocol.activations import activation_layers
 from sphynx.protocol.channel import Channel
 from sphynx.protocol.gmw_material import _Batch
-from sphynx.protocol.inference import InferenceClient, InferenceServer
+from sphynx.protocol.inference_client import InferenceClient
+from sphynx.protocol.inference_server import InferenceServer
 from sphynx.protocol.linear import ServerModel
 from sphynx.protocol.relu_layer import ReluLayer
 

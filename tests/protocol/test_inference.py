@@ -30,7 +30,8 @@ from sphynx.protocol import transport
 from sphynx.protocol.bundle import Bundle, identify, load_bundle
 from sphynx.protocol.channel import Channel, local_pair
 from sphynx.protocol.gmw_material import ServerMaterial
-from sphynx.protocol.inference import InferenceClient, InferenceServer
+from sphynx.protocol.inference_client import InferenceClient
+from sphynx.protocol.inference_server import InferenceServer
 from sphynx.protocol.linear import ServerModel
 from sphynx.protocol.ots import ServerOts, add_up_client, set_up_client
 
@@ -135,7 +136,10 @@ def prepared(case: Case, backend: Backend = "gmw", times: int = 1) -> list[tuple
 
 def test_every_bundle_has_a_generator_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """If the operating system gave every generator the same seed, all bundles of a connection would be alike."""
-    monkeypatch.setattr("sphynx.protocol.inference.Prg", lambda: Prg.fixed_seed_for_tests(b"always the same."))
+    for side in ("server", "client"):
+        monkeypatch.setattr(
+            f"sphynx.protocol.inference_{side}.Prg", lambda: Prg.fixed_seed_for_tests(b"always the same.")
+        )
     (server_one, client_one), (server_two, client_two) = prepared(random_case(2), "gc", times=2)
     masks = [name for name in client_one.arrays if name.startswith("mask/")]
     shares = [name for name in server_one.arrays if name.startswith("share/")]

@@ -13,7 +13,8 @@ from sphynx.protocol.bundle import MAX_BATCH
 from sphynx.protocol.channel import MAX_PAYLOAD_BYTES, local_pair
 from sphynx.protocol.floor import FloorLayer
 from sphynx.protocol.gate import GateLayer
-from sphynx.protocol.inference import InferenceClient, InferenceServer
+from sphynx.protocol.inference_client import InferenceClient
+from sphynx.protocol.inference_server import InferenceServer
 from sphynx.protocol.linear import ServerModel
 from sphynx.protocol.linear_plan import plan_program
 from sphynx.protocol.message_sizes import check_messages

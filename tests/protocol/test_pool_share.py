@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from sphynx.program.interpret import evaluate
 from sphynx.program.ir import INPUT, Graph, Linear, Pool, Step, Term
-from sphynx.protocol.linear import pool_share
+from sphynx.protocol.shares import pool_share
 from sphynx.space.tally import Shape
 
 POOLS = {

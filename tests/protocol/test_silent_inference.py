@@ -23,7 +23,8 @@ from sphynx.protocol import arithmetic, gmw_cuts, gmw_material, relu_gc, relu_gm
 from sphynx.protocol.activations import Layers, activation_layers
 from sphynx.protocol.channel import HEADER_BYTES, Channel, Record, Section
 from sphynx.protocol.gmw_material import offline_messages
-from sphynx.protocol.inference import InferenceClient, InferenceServer
+from sphynx.protocol.inference_client import InferenceClient
+from sphynx.protocol.inference_server import InferenceServer
 from sphynx.protocol.linear import ServerModel
 from sphynx.protocol.ots import OtCount, reserve_client, reserve_server
 from sphynx.protocol.relu_layer import ReluLayer

@@ -11,7 +11,8 @@ from tests.protocol.random_programs import Case, random_case, random_public_case
 from sphynx.core import rlwe
 from sphynx.program.interpret import interpret
 from sphynx.protocol.channel import Channel
-from sphynx.protocol.inference import InferenceClient, InferenceServer
+from sphynx.protocol.inference_client import InferenceClient
+from sphynx.protocol.inference_server import InferenceServer
 from sphynx.protocol.linear import ServerModel
 
 

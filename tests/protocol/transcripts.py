@@ -23,7 +23,8 @@ from sphynx.program.folder import inside_groups, ungrouped
 from sphynx.program.ir import Program
 from sphynx.program.revealing import revealing_label
 from sphynx.protocol.channel import WIRE_VERSION, Channel
-from sphynx.protocol.inference import InferenceClient, InferenceServer
+from sphynx.protocol.inference_client import InferenceClient
+from sphynx.protocol.inference_server import InferenceServer
 from sphynx.protocol.linear import ServerModel
 from sphynx.protocol.verify.plan import CheckPlan
 

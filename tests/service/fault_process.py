@@ -17,7 +17,8 @@ from typing import Any
 from sphynx.cli import main as cli
 from sphynx.protocol.bundle import Bundle
 from sphynx.protocol.channel import Channel
-from sphynx.protocol.inference import InferenceClient, InferenceServer
+from sphynx.protocol.inference_client import InferenceClient
+from sphynx.protocol.inference_server import InferenceServer
 
 
 def inject(phase: str, number: signal.Signals, message: int) -> None:

@@ -14,7 +14,7 @@ import sphynx
 from sphynx.errors import BundleRefusedError, ConnectionLostError, PeerGaveUpError, SphynxError
 from sphynx.program.interpret import interpret
 from sphynx.protocol.bundle import Bundle
-from sphynx.protocol.inference import InferenceClient
+from sphynx.protocol.inference_client import InferenceClient
 from sphynx.protocol.linear_plan import plan_group
 from sphynx.service import session
 from sphynx.service.ledger import Ledger

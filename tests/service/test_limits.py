@@ -16,7 +16,7 @@ import pytest
 
 from sphynx.errors import InputError, PeerGaveUpError
 from sphynx.program.ir import Program
-from sphynx.protocol.inference import InferenceServer
+from sphynx.protocol.inference_server import InferenceServer
 from sphynx.protocol.linear import ServerModel
 from sphynx.service import session
 from sphynx.service.admission import Admission

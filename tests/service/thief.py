@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from sphynx.program.backends import Backend
 from sphynx.program.ir import Program
-from sphynx.protocol import activations, inference
-from sphynx.protocol.linear import Words
+from sphynx.protocol import activations, inference_client
+from sphynx.protocol.shares import Words
 from sphynx.protocol.verify import parties
 from sphynx.service.client import Client
 
@@ -76,8 +76,8 @@ class Thief:
             return activations.run_client(channel, backend, layer, material, own, mask)
 
         patched.setattr(parties, "committed_numbers", commit)
-        patched.setattr(inference, "prepare_client", prepare)
-        patched.setattr(inference, "run_client", run)
+        patched.setattr(inference_client, "prepare_client", prepare)
+        patched.setattr(inference_client, "run_client", run)
 
     def steal(self) -> dict[str, Numbers]:
         last, last_bias = self._steal_last_layer()

@@ -22,7 +22,8 @@ from sphynx.program.ir import Program
 from sphynx.program.security import Security
 from sphynx.protocol.bundle import ID_BYTES
 from sphynx.protocol.channel import Channel, local_pair
-from sphynx.protocol.inference import InferenceClient, InferenceServer
+from sphynx.protocol.inference_client import InferenceClient
+from sphynx.protocol.inference_server import InferenceServer
 from sphynx.protocol.linear import ServerModel
 from sphynx.protocol.verify.plan import plan_security
 from sphynx.service.prediction import Prediction

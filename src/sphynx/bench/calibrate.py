@@ -25,7 +25,7 @@ from sphynx.core.conv_shape import ConvShape
 from sphynx.core.ring import RingConv
 from sphynx.program.cost.estimate import HeSeconds, Rates
 from sphynx.program.ir import Pool
-from sphynx.protocol.linear import pool_share
+from sphynx.protocol.shares import pool_share
 from sphynx.threads import available_cores
 
 REPEATS = 5

@@ -27,7 +27,8 @@ from sphynx.program.folder import load_program, load_weights
 from sphynx.program.security import Security
 from sphynx.protocol.bundle import ID_BYTES, Role
 from sphynx.protocol.channel import HEADER_BYTES, Channel, Record
-from sphynx.protocol.inference import InferenceClient, InferenceServer
+from sphynx.protocol.inference_client import InferenceClient
+from sphynx.protocol.inference_server import InferenceServer
 from sphynx.protocol.linear import ServerModel
 from sphynx.protocol.linear_plan import ProgramPlan
 from sphynx.protocol.transport import SocketStream

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sphynx.protocol.linear import MaskedTensors, Words
+from sphynx.protocol.linear import MaskedTensors
+from sphynx.protocol.shares import Words
 
 
 def places(batch: int, images: int) -> Iterator[slice]:

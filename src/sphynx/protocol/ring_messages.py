@@ -7,7 +7,7 @@ import numpy as np
 from sphynx.core.bits import pack_ring, unpack_ring
 from sphynx.program.ir import Program
 from sphynx.protocol.channel import Channel
-from sphynx.protocol.linear import Ring, Words, ring_mask
+from sphynx.protocol.shares import Ring, Words, ring_mask
 
 
 def send_tensor(channel: Channel, program: Program, tensor: Ring) -> None:

@@ -41,7 +41,7 @@ from sphynx.program.ir import Program
 from sphynx.program.security import Security
 from sphynx.protocol.bundle import Bundle
 from sphynx.protocol.channel import Channel, Observer
-from sphynx.protocol.inference import InferenceClient
+from sphynx.protocol.inference_client import InferenceClient
 from sphynx.service import session
 from sphynx.service.address import Address
 from sphynx.service.agreement import agree

@@ -16,7 +16,7 @@ from sphynx.program.extensions import Extensions
 from sphynx.program.ir import Program
 from sphynx.program.security import backends_of, require_mode
 from sphynx.protocol.channel import Channel
-from sphynx.protocol.inference import InferenceClient
+from sphynx.protocol.inference_client import InferenceClient
 from sphynx.service import session
 from sphynx.service.agreement import Agreement
 from sphynx.service.ledger import Entry

@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 from sphynx.errors import RefusedError
 from sphynx.program.naming import short_hash
 from sphynx.protocol.channel import Channel
-from sphynx.protocol.inference import InferenceServer
+from sphynx.protocol.inference_server import InferenceServer
 from sphynx.service.admission import Places
 from sphynx.service.ledger import Entry
 from sphynx.service.served import Service

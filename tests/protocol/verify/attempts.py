@@ -22,8 +22,10 @@ from sphynx.program.interpret import interpret
 from sphynx.protocol import ots
 from sphynx.protocol.base_ot import FIRST_BYTES, POINT_BYTES
 from sphynx.protocol.channel import Channel, Section
-from sphynx.protocol.inference import InferenceClient, InferenceServer
-from sphynx.protocol.linear import ServerModel, Words
+from sphynx.protocol.inference_client import InferenceClient
+from sphynx.protocol.inference_server import InferenceServer
+from sphynx.protocol.linear import ServerModel
+from sphynx.protocol.shares import Words
 
 LOGITS = Section("online", PROGRAM.outputs[0].source)
 

@@ -16,10 +16,11 @@ from tests.program.programs import random_weights
 
 from sphynx.core import garbling
 from sphynx.program.ir import INPUT, Combine, Linear, Program, Relu, Summand, Term, Truncate
-from sphynx.protocol import inference
-from sphynx.protocol.inference import InferenceClient
-from sphynx.protocol.linear import MaskedTensors, Words
+from sphynx.protocol import inference_client
+from sphynx.protocol.inference_client import InferenceClient
+from sphynx.protocol.linear import MaskedTensors
 from sphynx.protocol.linear_plan import Upload
+from sphynx.protocol.shares import Words
 from sphynx.protocol.verify import parties
 from sphynx.space.tally import Shape
 
@@ -142,7 +143,7 @@ def ask(value: int, *, image: int = 0) -> Callable[[pytest.MonkeyPatch, Random],
             strange[image].reshape(-1)[random.integers(strange[image].size)] = value
             return honest(self, bundle, strange)
 
-        patch.setattr(inference, "require_images", lambda *_: None)
+        patch.setattr(inference_client, "require_images", lambda *_: None)
         patch.setattr(InferenceClient, "infer", changed)
 
     return deceive

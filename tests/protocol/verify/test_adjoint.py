@@ -13,7 +13,7 @@ from sphynx.program.convolve import Array
 from sphynx.program.cost.cost import conv_shape
 from sphynx.program.folder import load_program
 from sphynx.program.ir import INPUT, Linear, Program, PublicMap
-from sphynx.protocol.linear import Words, apply_public
+from sphynx.protocol.shares import Words, apply_public
 from sphynx.protocol.verify.adjoint import transpose
 from sphynx.zoo.shipped import folder_of, model_names
 

@@ -17,10 +17,11 @@ from sphynx.compiler.rounding import derive_weights
 from sphynx.errors import FailedCheckError, InputError, SphynxError
 from sphynx.program.folder import load_program
 from sphynx.program.interpret import interpret
-from sphynx.protocol import inference
+from sphynx.protocol import inference_client
 from sphynx.protocol.bundle import Bundle, load_bundle
 from sphynx.protocol.channel import HEADER_BYTES, Channel, Section, Traffic
-from sphynx.protocol.inference import InferenceClient, InferenceServer
+from sphynx.protocol.inference_client import InferenceClient
+from sphynx.protocol.inference_server import InferenceServer
 from sphynx.protocol.linear import ServerModel
 from sphynx.protocol.verify.linear_check import HASH_BYTES
 from sphynx.protocol.verify.parties import checked_messages
@@ -71,7 +72,7 @@ def test_a_value_beyond_the_declared_width_is_refused() -> None:
         pytest.MonkeyPatch.context() as patch,
         pytest.raises(FailedCheckError, match="labels or pixels"),
     ):
-        patch.setattr(inference, "require_images", lambda *_: None)
+        patch.setattr(inference_client, "require_images", lambda *_: None)
         answers(case)
 
 

@@ -15,7 +15,8 @@ from tests.protocol.verify.cheats import PROGRAM, WEIGHTS, Cheat
 from sphynx.core import garbling, ot
 from sphynx.errors import InconsistentOtError
 from sphynx.protocol.channel import Channel
-from sphynx.protocol.inference import InferenceClient, InferenceServer
+from sphynx.protocol.inference_client import InferenceClient
+from sphynx.protocol.inference_server import InferenceServer
 from sphynx.protocol.linear import ServerModel
 from sphynx.protocol.verify.plan import commitments, plan_check
 

@@ -19,7 +19,7 @@ import numpy as np
 from sphynx.program.combine import add_back, gather_back
 from sphynx.program.convolve import Array, convolve_back
 from sphynx.program.ir import INPUT, Combine, Gather, Linear, Pool, Program
-from sphynx.protocol.linear import Words
+from sphynx.protocol.shares import Words
 
 
 @dataclass(frozen=True, repr=False)
