@@ -1,4 +1,4 @@
-"""A link between two processes as it turns out to be: its round trip and what it carries, over TCP in the clear."""
+"""Measures a link between two processes: its round trip and what it carries, over TCP without encryption."""
 
 from __future__ import annotations
 
