@@ -16,8 +16,8 @@ from sphynx.compiler.latency import design_estimate
 from sphynx.network.build import build_network
 from sphynx.network.reduced import describe_layers, rectified_layers
 from sphynx.program.backends import BACKENDS
-from sphynx.program.cost.estimate import REFERENCE
 from sphynx.program.cost.link import LINKS
+from sphynx.program.cost.rates import REFERENCE
 from sphynx.reduce.methods.cryptonas import random_networks
 from sphynx.reduce.methods.deepreduce import layers_within, stages_of
 from sphynx.reduce.methods.stream import nearest_stream

@@ -14,8 +14,9 @@ import pytest
 from sphynx.bench.private_models import UNTRAINED_PRECISION, untrained_design
 from sphynx.compiler.latency import design_estimate
 from sphynx.program.backends import Backend
-from sphynx.program.cost.estimate import REFERENCE, LayerTime, Rates, estimate
+from sphynx.program.cost.estimate import LayerTime, estimate
 from sphynx.program.cost.link import LINKS
+from sphynx.program.cost.rates import REFERENCE, Rates
 from sphynx.program.extensions import SOFTSPOKEN
 from sphynx.program.folder import load_program
 from sphynx.search.stopping import cells_without_convolution

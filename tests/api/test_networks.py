@@ -54,7 +54,7 @@ def test_a_design_of_another_kind_is_named(tmp_path: Path) -> None:
 
 def test_a_latency_is_planned_for(monkeypatch: pytest.MonkeyPatch) -> None:
     from sphynx.api import rates
-    from sphynx.program.cost.estimate import REFERENCE
+    from sphynx.program.cost.rates import REFERENCE
 
     monkeypatch.setattr(rates, "machine_rates", lambda: REFERENCE)
     found = sphynx.plan(latency_budget="5ms", link="loopback", backend="gc", image=(1, 8, 8), classes=10)
@@ -171,7 +171,7 @@ def test_a_torch_module_of_ours_is_compiled_with_its_data(run_folder: Path, comp
 
 def test_an_estimate_of_a_link_that_is_written_out(compiled: sphynx.Compiled, monkeypatch: pytest.MonkeyPatch) -> None:
     from sphynx.api import rates
-    from sphynx.program.cost.estimate import REFERENCE
+    from sphynx.program.cost.rates import REFERENCE
 
     monkeypatch.setattr(rates, "machine_rates", lambda: REFERENCE)
     near, far = (compiled.estimate(link, backend="gc").total for link in ("loopback", "40ms,100Mbit"))

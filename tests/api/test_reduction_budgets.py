@@ -8,8 +8,8 @@ from sphynx.compiler.latency import design_estimate
 from sphynx.errors import InputError
 from sphynx.network.build import build_network
 from sphynx.network.trained import TrainedNetwork
-from sphynx.program.cost.estimate import REFERENCE
 from sphynx.program.cost.link import LINKS, parse_link
+from sphynx.program.cost.rates import REFERENCE
 from sphynx.reduce.methods.stream import nearest_stream
 from sphynx.reduce.settings import Backend, Method
 from sphynx.space.reference import ResNet18Design

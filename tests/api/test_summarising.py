@@ -13,7 +13,7 @@ from sphynx.api.compiling import compile_network
 from sphynx.api.summarising import summarise
 from sphynx.cli.main import main
 from sphynx.data.open import open_data
-from sphynx.program.cost.estimate import REFERENCE
+from sphynx.program.cost.rates import REFERENCE
 from sphynx.report.sources import read_sources
 from sphynx.run.update import Update
 from sphynx.space.design import Design

@@ -24,7 +24,7 @@ from sphynx.app.in_the_clear import InTheClear
 from sphynx.app.parties import Parties
 from sphynx.app.watch import Watch
 from sphynx.app.web import App
-from sphynx.program.cost.estimate import REFERENCE
+from sphynx.program.cost.rates import REFERENCE
 from sphynx.program.folder import save_program, save_weights
 from sphynx.program.ir import INPUT, Linear, Output, Program, Relu, Term
 from sphynx.protocol.channel import Channel, Section, Span

@@ -20,7 +20,7 @@ from sphynx.app.parties import float_run
 from sphynx.app.watch import Watch
 from sphynx.network.stored import NORMALISATION
 from sphynx.network.trained import save_model
-from sphynx.program.cost.estimate import REFERENCE
+from sphynx.program.cost.rates import REFERENCE
 from sphynx.protocol.bundle import load_bundle
 from sphynx.service import store
 from sphynx.space.design import Design

@@ -20,7 +20,7 @@ from sphynx.app.in_the_clear import InTheClear
 from sphynx.app.parties import Parties
 from sphynx.app.watch import Watch
 from sphynx.app.web import App
-from sphynx.program.cost.estimate import REFERENCE
+from sphynx.program.cost.rates import REFERENCE
 from sphynx.program.folder import save_program, save_weights
 from sphynx.program.interpret import interpret
 from tests.app.conftest import pixels, small_program

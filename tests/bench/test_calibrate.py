@@ -8,7 +8,7 @@ from sphynx.bench import calibrate
 from sphynx.bench.calibrate import measure_rates
 from sphynx.bench.private_parties import plain_channel
 from sphynx.bench.relu_work import MuteChannel
-from sphynx.program.cost.estimate import HeSeconds, ReluSeconds
+from sphynx.program.cost.rates import HeSeconds, ReluSeconds
 
 
 def test_every_rate_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:

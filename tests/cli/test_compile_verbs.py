@@ -14,8 +14,8 @@ from sphynx.cli.main import main
 from sphynx.data.open import open_data
 from sphynx.network.build import build_network
 from sphynx.network.trained import save_model, save_normalisation
-from sphynx.program.cost.estimate import REFERENCE
 from sphynx.program.cost.kept_rates import keep_rates
+from sphynx.program.cost.rates import REFERENCE
 from sphynx.program.folder import load_program
 from sphynx.space.cell import cell
 from sphynx.space.design import Design

@@ -28,7 +28,8 @@ from sphynx.compiler.frontend.torch_network import trace, walk_of
 from sphynx.compiler.fusion.fuse import truncated_joint
 from sphynx.compiler.measure import measure
 from sphynx.compiler.precision import Precision
-from sphynx.compiler.quantise import HEADROOM_BITS, Quantised, quantise
+from sphynx.compiler.quantise import Quantised, quantise
+from sphynx.compiler.ranges import HEADROOM_BITS
 from sphynx.compiler.settings import CompileSettings
 from sphynx.data.images import Data, ImageSet
 from sphynx.data.open import open_data

@@ -4,8 +4,8 @@ import pytest
 
 from sphynx.compiler.latency import design_estimate
 from sphynx.compiler.stream_prices import stream_prices
-from sphynx.program.cost.estimate import REFERENCE
 from sphynx.program.cost.link import LINKS
+from sphynx.program.cost.rates import REFERENCE
 from sphynx.space.stream import Stage, StreamDesign
 from sphynx.space.tally import Shape
 

@@ -18,9 +18,10 @@ from tests.protocol.verify.cheats import CHEATS, PROGRAM, WEIGHTS
 from sphynx.errors import ConnectionLostError, InputError
 from sphynx.program.backends import BACKENDS, Backend
 from sphynx.program.cost.answer import answer_cost
-from sphynx.program.cost.estimate import REFERENCE, estimate
+from sphynx.program.cost.estimate import estimate
 from sphynx.program.cost.link import LINKS
 from sphynx.program.cost.ot_messages import BLOCK_BYTES, blocks_down
+from sphynx.program.cost.rates import REFERENCE
 from sphynx.program.extensions import SILENT, SOFTSPOKEN, Extensions
 from sphynx.program.interpret import interpret
 from sphynx.program.ir import Linear, Program

@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 from sphynx.cli.main import app
 from sphynx.errors import InputError
 from sphynx.program.backends import BACKENDS, Backend
-from sphynx.program.cost.estimate import REFERENCE
 from sphynx.program.cost.kept_rates import keep_rates
+from sphynx.program.cost.rates import REFERENCE
 from sphynx.program.folder import load_program
 from sphynx.protocol.capacity import bundle_bytes, capacity, parse_rate, party_seconds, server_memory_bytes
 from sphynx.service.local import running_server

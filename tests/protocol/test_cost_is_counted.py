@@ -9,8 +9,9 @@ from tests.protocol.random_programs import Case, random_case, random_public_case
 
 from sphynx.program.backends import Backend
 from sphynx.program.cost.cost import activation_costs, packed_bytes
-from sphynx.program.cost.estimate import REFERENCE, estimate
+from sphynx.program.cost.estimate import estimate
 from sphynx.program.cost.link import LINKS
+from sphynx.program.cost.rates import REFERENCE
 from sphynx.program.ir import INPUT
 from sphynx.protocol.channel import HEADER_BYTES, Channel, Record, Traffic
 from sphynx.protocol.inference_client import InferenceClient

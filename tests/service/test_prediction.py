@@ -13,9 +13,9 @@ import pytest
 from PIL import Image
 
 from sphynx.errors import InputError
-from sphynx.program.cost.estimate import REFERENCE
 from sphynx.program.cost.kept_rates import keep_rates
 from sphynx.program.cost.link import Link
+from sphynx.program.cost.rates import REFERENCE
 from sphynx.program.ir import MAX_SCALE, Linear
 from sphynx.protocol.channel import Channel, local_pair
 from sphynx.service import session

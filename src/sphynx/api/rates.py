@@ -5,8 +5,8 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from sphynx.program.cost.estimate import Rates
 from sphynx.program.cost.kept_rates import keep_rates, kept_rates
+from sphynx.program.cost.rates import Rates
 
 
 def machine_rates(*, recalibrate: bool = False) -> Rates:

@@ -14,8 +14,8 @@ from sphynx.space.files import AnyDesign
 from sphynx.space.reduced import IDENTITY, RELU, SQUARE, ReducedDesign
 
 if TYPE_CHECKING:
-    from sphynx.program.cost.estimate import Rates
     from sphynx.program.cost.link import Link
+    from sphynx.program.cost.rates import Rates
 
 HALVINGS = 8
 LEAST_SHARE = 1 / 256  # of the ReLUs

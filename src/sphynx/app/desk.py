@@ -30,8 +30,9 @@ from sphynx.app.parties import Parties
 from sphynx.app.watch import Seen, Watch
 from sphynx.errors import InputError, SphynxError
 from sphynx.program.backends import BACKENDS, Backend
-from sphynx.program.cost.estimate import REFERENCE, Rates, estimate
+from sphynx.program.cost.estimate import estimate
 from sphynx.program.cost.link import LINKS
+from sphynx.program.cost.rates import REFERENCE, Rates
 from sphynx.service.answer_record import AnswerRecord
 from sphynx.service.prediction import Prediction
 

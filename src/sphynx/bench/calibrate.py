@@ -23,7 +23,7 @@ from sphynx.bench.relu_work import relu_seconds
 from sphynx.core import rlwe
 from sphynx.core.conv_shape import ConvShape
 from sphynx.core.ring import RingConv
-from sphynx.program.cost.estimate import HeSeconds, Rates
+from sphynx.program.cost.rates import HeSeconds, Rates
 from sphynx.program.ir import Pool
 from sphynx.protocol.shares import pool_share
 from sphynx.threads import available_cores

@@ -28,9 +28,10 @@ from sphynx.bench.private_parties import (
 )
 from sphynx.bench.results import BenchRow, Layer, PerParty, Span
 from sphynx.program.backends import Backend
-from sphynx.program.cost.estimate import REFERENCE, faster_extensions
+from sphynx.program.cost.estimate import faster_extensions
 from sphynx.program.cost.kept_rates import kept_rates
 from sphynx.program.cost.link import LINKS, Link
+from sphynx.program.cost.rates import REFERENCE
 from sphynx.program.extensions import ExtensionChoice, Extensions
 from sphynx.program.folder import load_program
 from sphynx.program.security import MODES, Security

@@ -21,7 +21,8 @@ from sphynx.bench.core_rates import DEFAULT_OT_PARAMETER, connected
 from sphynx.core import Prg, garbling, random_bytes
 from sphynx.program.backends import Backend
 from sphynx.program.cost.cost import relu_cost
-from sphynx.program.cost.estimate import ReluSeconds, relu_units
+from sphynx.program.cost.estimate import relu_units
+from sphynx.program.cost.rates import ReluSeconds
 from sphynx.protocol.channel import Channel
 from sphynx.protocol.ots import ClientOts, ServerOts
 from sphynx.protocol.relu import ReluLayer, relu_client, relu_server

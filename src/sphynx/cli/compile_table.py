@@ -13,7 +13,8 @@ from sphynx.cli.output import count, nonlinear_text, print_table, range_text, sh
 
 if TYPE_CHECKING:
     from sphynx.program.cost.deployment import Deployment
-    from sphynx.program.cost.estimate import Estimate, Rates
+    from sphynx.program.cost.estimate import Estimate
+    from sphynx.program.cost.rates import Rates
     from sphynx.program.ir import Linear, Program
 
 WIDTH = 100
@@ -168,8 +169,9 @@ def program_json(program: Program, deployment: Deployment) -> dict[str, Any]:
 
 def _estimate(program: Program, deployment: Deployment) -> tuple[Estimate, Rates, bool]:
     """Estimate the cost; return also the rates, and whether they are this machine's."""
-    from sphynx.program.cost.estimate import REFERENCE, estimate
+    from sphynx.program.cost.estimate import estimate
     from sphynx.program.cost.kept_rates import kept_rates
+    from sphynx.program.cost.rates import REFERENCE
 
     kept = kept_rates()
     rates = kept or REFERENCE

@@ -17,8 +17,8 @@ from sphynx.space.prices import Counted
 
 if TYPE_CHECKING:
     from sphynx.program.backends import Backend
-    from sphynx.program.cost.estimate import Rates
     from sphynx.program.cost.link import Link
+    from sphynx.program.cost.rates import Rates
     from sphynx.program.ir import Program
 
 Recalibrate = Annotated[bool, typer.Option("--recalibrate", help="Measure this machine again.")]

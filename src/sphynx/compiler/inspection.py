@@ -25,9 +25,10 @@ from sphynx.errors import InputError, OpenSizesError
 from sphynx.program.backends import BACKENDS, Backend
 from sphynx.program.cost.cost import total_cost
 from sphynx.program.cost.deployment import RESIDUE_BYTES
-from sphynx.program.cost.estimate import REFERENCE, Rates, estimate
+from sphynx.program.cost.estimate import estimate
 from sphynx.program.cost.kept_rates import kept_rates
 from sphynx.program.cost.link import LINKS
+from sphynx.program.cost.rates import REFERENCE, Rates
 from sphynx.program.cost.widths import guess_bits, guess_program
 from sphynx.program.ir import Program
 from sphynx.record import Record

@@ -20,8 +20,9 @@ from sphynx.errors import InputError
 from sphynx.network.build import build_network
 from sphynx.program.backends import Backend
 from sphynx.program.cost.deployment import Deployment
-from sphynx.program.cost.estimate import Estimate, Rates, estimate
+from sphynx.program.cost.estimate import Estimate, estimate
 from sphynx.program.cost.link import Link
+from sphynx.program.cost.rates import Rates
 from sphynx.program.cost.widths import guess_bits, guess_program
 from sphynx.space.design import Design
 from sphynx.space.files import AnyDesign

@@ -26,6 +26,7 @@ from sphynx.compiler.fusion.approximate import Approximation
 from sphynx.compiler.fusion.fuse import Fused
 from sphynx.compiler.measure import Measured, Size
 from sphynx.compiler.precision import Precision
+from sphynx.compiler.ranges import HEADROOM_BITS, REMEDY, bits_for, range_bits, ring_bits, with_ranges
 from sphynx.compiler.rounding import corrected, rounded, rounded_factors
 from sphynx.errors import InputError, SphynxError
 from sphynx.program.convolve import Array, magnitude
@@ -53,12 +54,9 @@ from sphynx.program.ir import (
 )
 from sphynx.run.update import Listener, Update, ignore
 
-HEADROOM_BITS = 2
 SQUARE_GUARD_BITS = 3
 VANISHING_BITS = 10  # rounding noise this many bits below the last one of what a map makes can never be seen
 NEGLIGIBLE_BITS = 2  # rounding noise this many bits below the largest term's does no harm
-
-_REMEDY = "Compile with fewer `activation_bits` or `weight_bits`."
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,26 +86,20 @@ def quantise(
     graph = measured.fused.graph
     quantiser = _Quantiser(measured.fused, measured.sizes, precision, narrow_logits)
     steps, largest, integer_logits = _quantise_steps(graph, quantiser, measured.pixels, progress)
-    steps = _with_ranges(graph, steps, largest)
-    ring_bits = max(_ring_bits(steps), source.bits)
+    steps = with_ranges(graph, steps, largest)
     program = Program(
-        graph.image, steps, ring_bits, precision.weight_bits, source, name, made_from, outputs=graph.outputs
+        graph.image,
+        steps,
+        max(ring_bits(steps), source.bits),
+        precision.weight_bits,
+        source,
+        name,
+        made_from,
+        outputs=graph.outputs,
     )
     logits = program.real_numbers(integer_logits)
     error = largest_error(program, logits, measured.logits)
     return Quantised(program, quantiser.weights, quantiser.corrections, error, logits, measured.logits, precision)
-
-
-def _ring_bits(steps: tuple[Step, ...]) -> int:
-    """A signed truncation takes a bit beyond its range, a square twice what it leaves of it."""
-    ranges = {step.name: step.range_bits for step in steps if isinstance(step, Linear | Combine)}
-    needed = list(ranges.values())
-    for step in steps:
-        if isinstance(step, Truncate) or (isinstance(step, Square) and step.truncate_before):
-            needed.append(ranges[step.source] + 1)
-        if isinstance(step, Square):
-            needed.append(2 * (ranges[step.source] - step.truncate_before))
-    return max(needed, default=0)
 
 
 def relative_error(found: Array, wanted: Array) -> float:
@@ -167,7 +159,7 @@ class _Quantiser:
         finest = max(self.scales[name] for name in step.sources)
         summands = tuple(replace(s, shift=finest - self.scales[s.source]) for s in step.summands)
         if max(s.shift for s in summands) >= MAX_RING_BITS:
-            raise SphynxError("its summands differ too much in scale", where=step.name, remedy=_REMEDY)
+            raise SphynxError("its summands differ too much in scale", where=step.name, remedy=REMEDY)
         factors, factor_scale = rounded_factors(self.fused.weights[step.factors_name]) if step.factors else ((), 0)
         scale = self.scales[step.name] = finest + factor_scale
         half, unit = self._half(step), 1 << self._truncation(step.name)
@@ -176,7 +168,7 @@ class _Quantiser:
             # Whole units of what a truncation leaves: then the constant moves the rounded value by exactly as much.
             real = np.ldexp(self.fused.weights[step.constants_name], scale)
             if bits_for(float(np.abs(real).max())) >= MAX_RING_BITS - HEADROOM_BITS:
-                raise SphynxError("its constants do not fit the widest ring", where=step.name, remedy=_REMEDY)
+                raise SphynxError("its constants do not fit the widest ring", where=step.name, remedy=REMEDY)
             constants = tuple(half + unit * round(number / unit) for number in real.tolist())
         return replace(step, summands=summands, scale=scale, constants=constants, factors=factors)
 
@@ -258,7 +250,7 @@ class _Quantiser:
             raise _beyond_doubles(step)
         largest_bias = float(np.abs(self.fused.weights[step.bias_name]).max()) * 2.0**scale
         if bits_for(largest_bias) >= MAX_RING_BITS - HEADROOM_BITS:
-            raise SphynxError("its bias does not fit the widest ring", where=step.name, remedy=_REMEDY)
+            raise SphynxError("its bias does not fit the widest ring", where=step.name, remedy=REMEDY)
         scaled = replace(step, terms=tuple(terms), scale=scale)
         self.weights.update(rounded(scaled, self.fused.weights, self.precision.weight_bits))
         self.scales[step.name] = scale
@@ -304,16 +296,6 @@ def _beyond_doubles(step: Linear) -> InputError:
     )
 
 
-def bits_for(largest: float) -> int:
-    """Bits of an unsigned integer as large as this."""
-    return max(0, floor(largest)).bit_length()
-
-
-def range_bits(largest: float) -> int:
-    """Bits for values up to `largest`, with the sign and the headroom."""
-    return bits_for(largest) + 1 + HEADROOM_BITS
-
-
 def _quantise_steps(
     graph: Graph, quantiser: _Quantiser, pixels: Array, progress: Listener
 ) -> tuple[tuple[Step, ...], dict[str, int], Array]:
@@ -327,12 +309,12 @@ def _quantise_steps(
         progress(Update(stage, number, len(graph.steps)))
         if original.name in quantiser.last:
             others = tuple(step for step in steps if step.name not in quantiser.last)
-            quantiser.ring_bits = _ring_bits(_with_ranges(graph, others, largest))
+            quantiser.ring_bits = ring_bits(with_ranges(graph, others, largest))
         step = quantiser.step(original)
         try:
             tensor = apply_step(step, tensors, quantiser.weights)
         except OverflowError:
-            raise SphynxError("its numbers do not fit 64 bits", where=step.name, remedy=_REMEDY) from None
+            raise SphynxError("its numbers do not fit 64 bits", where=step.name, remedy=REMEDY) from None
         if isinstance(step, Linear):
             tensor = quantiser.correct(step, tensor)
         tensors[step.name] = tensor
@@ -342,18 +324,3 @@ def _quantise_steps(
             if last_use[source] == number:
                 del tensors[source]
     return tuple(steps), largest, joined_outputs(graph, tensors)
-
-
-def _with_ranges(graph: Graph, steps: tuple[Step, ...], largest: dict[str, int]) -> tuple[Step, ...]:
-    truncations = {step.source: step.truncate for step in steps if isinstance(step, Relu | Truncate)}
-    compared = compared_tensors(graph)
-    ranged: list[Step] = []
-    for step in steps:
-        if isinstance(step, Linear | Combine) and step.name in compared:
-            # The sign takes a bit; a truncation leaves at least one.
-            bits = max(range_bits(largest[step.name]), truncations.get(step.name, 0) + 1)
-            if bits > MAX_RING_BITS:
-                raise SphynxError(f"it needs {bits} bits, more than any ring has", where=step.name, remedy=_REMEDY)
-            step = replace(step, range_bits=bits)
-        ranged.append(step)
-    return tuple(ranged)

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 from sphynx.compiler.latency import design_estimate, stream_cuts
 from sphynx.program.backends import Backend
-from sphynx.program.cost.estimate import Estimate, Rates
+from sphynx.program.cost.estimate import Estimate
 from sphynx.program.cost.link import Link
+from sphynx.program.cost.rates import Rates
 from sphynx.space.prices import Counted, Prices
 from sphynx.space.stream import StreamDesign
 

@@ -23,8 +23,9 @@ from sphynx.errors import InputError
 from sphynx.program.backends import Backend
 from sphynx.program.cost.answer import answer_cost
 from sphynx.program.cost.cost import total_cost
-from sphynx.program.cost.estimate import SMALL_DEGREE_BITS, Rates, estimate, faster_backend
+from sphynx.program.cost.estimate import SMALL_DEGREE_BITS, estimate, faster_backend
 from sphynx.program.cost.link import Link
+from sphynx.program.cost.rates import Rates
 from sphynx.program.ir import Program
 from sphynx.protocol.linear_plan import plan_program
 

@@ -12,9 +12,10 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from sphynx.program.backends import Backend
-from sphynx.program.cost.estimate import REFERENCE, Rates, faster_backend, faster_extensions
+from sphynx.program.cost.estimate import faster_backend, faster_extensions
 from sphynx.program.cost.kept_rates import kept_rates
 from sphynx.program.cost.link import Link
+from sphynx.program.cost.rates import REFERENCE, Rates
 from sphynx.program.extensions import SOFTSPOKEN, Extensions
 from sphynx.program.ir import Program
 from sphynx.protocol.channel import Channel

@@ -10,8 +10,9 @@ from sphynx.compiler.latency import BUDGETS, design_estimate, largest_within
 from sphynx.errors import InputError
 from sphynx.program.backends import BACKENDS, Backend
 from sphynx.program.cost.cost import square_cost, total_cost
-from sphynx.program.cost.estimate import REFERENCE, Rates, estimate, faster_backend
+from sphynx.program.cost.estimate import estimate, faster_backend
 from sphynx.program.cost.link import LINKS, Link, parse_link, parse_links, parse_seconds
+from sphynx.program.cost.rates import REFERENCE, Rates
 from sphynx.space.cell import cell
 from sphynx.space.design import Design, default_reduce_positions
 from sphynx.space.genotype import Genotype

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from sphynx.program.cost.estimate import REFERENCE
 from sphynx.program.cost.kept_rates import keep_rates, kept_rates, rates_file
+from sphynx.program.cost.rates import REFERENCE
 
 
 def test_rates_are_kept_and_a_damaged_file_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

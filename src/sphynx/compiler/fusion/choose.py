@@ -22,7 +22,8 @@ from sphynx.errors import InputError
 from sphynx.program.backends import BACKENDS, Backend
 from sphynx.program.cost.cost import LayerCost, layer_costs
 from sphynx.program.cost.deployment import ONLINE_WEIGHT, Deployment
-from sphynx.program.cost.estimate import REFERENCE, layer_times
+from sphynx.program.cost.estimate import layer_times
+from sphynx.program.cost.rates import REFERENCE
 from sphynx.program.cost.widths import guess_bits, guess_program, guess_ring
 from sphynx.program.ir import MAX_RING_BITS, Graph, Program
 

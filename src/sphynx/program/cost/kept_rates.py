@@ -7,7 +7,7 @@ import platform
 from pathlib import Path
 
 from sphynx.errors import InputError
-from sphynx.program.cost.estimate import Rates
+from sphynx.program.cost.rates import Rates
 from sphynx.run.cache import cache_folder
 
 

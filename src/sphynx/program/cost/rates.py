@@ -1,0 +1,84 @@
+"""How fast a machine is at each kind of work of a private inference: what estimates multiply costs with.
+
+`REFERENCE` serves where no machine was measured: to compare two forms of one map or two backends, never to promise a
+time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from sphynx.program.backends import BACKENDS, Backend
+
+
+@dataclass(frozen=True)
+class HeSeconds:
+    """Per polynomial, on one core. `reply` is without its products."""
+
+    product: float
+    encrypt: float
+    parse: float
+    reply: float
+    decrypt: float
+
+
+@dataclass(frozen=True)
+class ReluSeconds:
+    """CPU seconds of both parties' work: for each unit (gc: AND gate, gmw: OT), and online for each layer beside."""
+
+    offline: float
+    online: float
+    online_layer: float
+
+
+@dataclass(frozen=True)
+class Rates:
+    """One core's speed, and how many cores there are."""
+
+    machine: str
+    cores: int
+    gc: ReluSeconds
+    gmw: ReluSeconds
+    ot_bytes: float  # each, by SoftSpoken
+    silent_ot: float  # CPU seconds of both parties that one takes more if it is silent
+    limb_macs_per_s: float  # ring convolution: a multiplication of a weight with one byte of an element
+    step_s: float  # a convolution's or a pool's cost at any size: the host's call, threads that start
+    message_s: float  # one way over TLS on this machine, from the sender's call to the receiver's return, without bytes
+    byte_s: float  # through TLS, both parties' work
+    he_small: HeSeconds  # degree 4096
+    he_large: HeSeconds  # degree 8192
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Rates:
+        """Raises TypeError or KeyError where this is not what `to_json` wrote."""
+        parts: dict[str, Any] = {key: HeSeconds(**data[key]) for key in ("he_small", "he_large")}
+        parts |= {key: ReluSeconds(**data[key]) for key in BACKENDS}
+        return cls(**{**data, **parts})
+
+    def relu(self, backend: Backend) -> ReluSeconds:
+        return self.gc if backend == "gc" else self.gmw
+
+
+# Measured: a 2-core Neoverse-N1 at 2.5 GHz with nothing else to do, medians of five runs of
+# `sphynx estimate sphynx-cifar100-25k --recalibrate --json`; spreads are below 8 %, of gc's offline work 15 %. Messages
+# were timed while the other party sent one as well. GMW's were measured when it had 14 messages a layer
+# and 1.85 times as many OTs, times 1.12 offline and 1.5 online for each OT: what digits of four bits made of the
+# protocol just before them, on two x86-64 cores, by the medians of three such runs of both.
+REFERENCE = Rates(
+    "one core of a Neoverse-N1",
+    1,
+    gc=ReluSeconds(97.7e-9, 19.0e-9, 0.0),
+    gmw=ReluSeconds(118e-9, 1.43e-9, 295e-6),
+    ot_bytes=3.875,
+    silent_ot=70e-9,
+    limb_macs_per_s=51.0e9,
+    step_s=26.3e-6,
+    message_s=240e-6,
+    byte_s=2.27e-9,
+    he_small=HeSeconds(13.5e-6, 251e-6, 98e-6, 589e-6, 322e-6),
+    he_large=HeSeconds(33.9e-6, 636e-6, 246e-6, 1540e-6, 888e-6),
+)
