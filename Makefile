@@ -55,6 +55,8 @@ docs: $(INSTALLED)
 	mv docs/results/paper.md.new docs/results/paper.md
 	$(BIN)/python docs/make_stream_results.py > docs/results/stream.md.new
 	mv docs/results/stream.md.new docs/results/stream.md
+	$(BIN)/python docs/make_links.py > docs/results/links.md.new
+	mv docs/results/links.md.new docs/results/links.md
 	$(BIN)/python docs/make_zoo.py > docs/results/zoo.md.new
 	mv docs/results/zoo.md.new docs/results/zoo.md
 

@@ -90,7 +90,7 @@ def link_words(pair: dict[str, Any], by: Shaper | None) -> str:
     asked, measured = Link.from_json(pair["asked"]), Link.from_json(pair["measured"])
     return (
         f"{asked.name} by {by}: round trip {1e3 * measured.round_trip_s:.3g} ms for {1e3 * asked.round_trip_s:g}, "
-        f"{measured.bits_per_s / 1e6:.3g} Mbit/s for {asked.bits_per_s / 1e6:g}"
+        f"{measured.bits_per_s / 1e6:.0f} Mbit/s for {asked.bits_per_s / 1e6:g}"
     )
 
 

@@ -16,6 +16,7 @@ DOCS = Path(__file__).parents[2] / "docs"
         pytest.param(["-m", "reproduction", "page"], "results/paper.md", marks=pytest.mark.slow),
         (["docs/make_zoo.py"], "results/zoo.md"),
         (["docs/make_stream_results.py"], "results/stream.md"),
+        (["docs/make_links.py"], "results/links.md"),
     ],
 )
 def test_a_page_is_what_its_generator_prints(generator: list[str], page: str) -> None:
