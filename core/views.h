@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <span>
 
-#include "crypto/block.h"
+#include "block.h"
 
 namespace sphynx {
 

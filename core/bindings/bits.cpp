@@ -6,6 +6,7 @@
 namespace {
 
 using namespace sphynx;
+using namespace sphynx::bits;
 using namespace sphynx::bindings;
 
 void require_width(unsigned width) {

@@ -10,6 +10,7 @@
 namespace {
 
 using namespace sphynx;
+using namespace sphynx::crypto;
 using namespace sphynx::bindings;
 
 nb::dict cpu_features() {

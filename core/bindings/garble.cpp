@@ -13,6 +13,9 @@
 namespace {
 
 using namespace sphynx;
+using namespace sphynx::bits;
+using namespace sphynx::circuit;
+using namespace sphynx::garble;
 using namespace sphynx::bindings;
 
 // A circuit and what garbling needs of it, made once.
@@ -47,7 +50,7 @@ void garble_batch(const PlannedCircuit& self, nb::bytes late_tweak, Words delta,
     const BlockSpan to = blocks(tables, product(2 * plan.and_count(), instances), "tables");
     const GarbledOutputs outputs = outputs_of(plan, instances, colours, halves);
     nb::gil_scoped_release unlocked;
-    garble(plan, batch, offset, zeros, to, outputs);
+    garble::garble(plan, batch, offset, zeros, to, outputs);
 }
 
 void evaluate_batch(const PlannedCircuit& self, nb::bytes late_tweak, std::uint64_t first_instance,

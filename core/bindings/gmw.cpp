@@ -15,6 +15,8 @@
 namespace {
 
 using namespace sphynx;
+using namespace sphynx::bits;
+using namespace sphynx::gmw;
 using namespace sphynx::bindings;
 
 // The shape with its digits, made once for all parties.

@@ -10,6 +10,9 @@
 namespace {
 
 using namespace sphynx;
+using namespace sphynx::crypto;
+using namespace sphynx::bits;
+using namespace sphynx::ot;
 using namespace sphynx::bindings;
 
 constexpr std::size_t kMostOts = std::size_t{1} << 36;

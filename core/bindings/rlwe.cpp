@@ -14,6 +14,7 @@
 namespace {
 
 using namespace sphynx;
+using namespace sphynx::crypto;
 using namespace sphynx::bindings;
 using namespace sphynx::rlwe;
 using ParamsPtr = std::shared_ptr<const Params>;

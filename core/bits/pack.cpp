@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace sphynx {
+namespace sphynx::bits {
 namespace {
 
 constexpr std::size_t kWord = sizeof(std::uint64_t);
@@ -62,4 +62,4 @@ void unpack_ring(const std::uint8_t* bytes, std::size_t count, unsigned width, s
     (width + 7 <= 64 ? unpack<false> : unpack<true>)(bytes, count, width, values);
 }
 
-}  // namespace sphynx
+}  // namespace sphynx::bits

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace sphynx {
+namespace sphynx::bits {
 
 constexpr std::size_t packed_bytes(std::size_t count, unsigned width) {
     return (count * width + 7) / 8;
@@ -15,4 +15,4 @@ constexpr std::size_t packed_bytes(std::size_t count, unsigned width) {
 void pack_ring(const std::uint64_t* values, std::size_t count, unsigned width, std::uint8_t* bytes);
 void unpack_ring(const std::uint8_t* bytes, std::size_t count, unsigned width, std::uint64_t* values);
 
-}  // namespace sphynx
+}  // namespace sphynx::bits

@@ -5,7 +5,7 @@
 
 #include "bits/vector.h"
 
-namespace sphynx {
+namespace sphynx::bits {
 namespace {
 
 // Columns whose index has bit log2(distance) clear.
@@ -125,4 +125,4 @@ void unslice_bits(const std::uint64_t* planes, std::size_t count, unsigned width
     zeroise(square, sizeof square);
 }
 
-}  // namespace sphynx
+}  // namespace sphynx::bits

@@ -8,9 +8,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "crypto/block.h"
+#include "block.h"
 
-namespace sphynx {
+namespace sphynx::bits {
 
 // Words in a plane that holds one bit for each of `count` elements. Unused high bits of the last word are
 // zero.
@@ -36,4 +36,4 @@ void slice_bits(const std::uint64_t* values, std::size_t count, unsigned width, 
 // The inverse; bits from `width` up are zero in `values`.
 void unslice_bits(const std::uint64_t* planes, std::size_t count, unsigned width, std::uint64_t* values);
 
-}  // namespace sphynx
+}  // namespace sphynx::bits

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <cstring>
 
-namespace sphynx {
+namespace sphynx::bits {
 
 typedef std::uint64_t Vector __attribute__((vector_size(16)));
 
@@ -20,4 +20,4 @@ template <class Words>
     std::memcpy(to, &words, sizeof words);
 }
 
-}  // namespace sphynx
+}  // namespace sphynx::bits

@@ -6,7 +6,7 @@
 
 #include "circuit/builder.h"
 
-namespace sphynx {
+namespace sphynx::circuit {
 namespace {
 
 // More wires than any published circuit has; keeps a hostile header from asking for all memory.
@@ -186,4 +186,4 @@ std::string write_bristol(const Circuit& circuit) {
     return text;
 }
 
-}  // namespace sphynx
+}  // namespace sphynx::circuit

@@ -10,9 +10,9 @@
 
 #include "circuit/circuit.h"
 
-namespace sphynx {
+namespace sphynx::circuit {
 
 Circuit read_bristol(std::string_view text);
 std::string write_bristol(const Circuit& circuit);
 
-}  // namespace sphynx
+}  // namespace sphynx::circuit

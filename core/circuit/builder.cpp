@@ -2,7 +2,7 @@
 
 #include <stdexcept>
 
-namespace sphynx {
+namespace sphynx::circuit {
 namespace {
 
 void require_equal_widths(std::span<const Wire> a, std::span<const Wire> b) {
@@ -152,4 +152,4 @@ Circuit CircuitBuilder::finish(const std::vector<Value>& outputs) {
     return result;
 }
 
-}  // namespace sphynx
+}  // namespace sphynx::circuit

@@ -9,7 +9,7 @@
 
 #include "circuit/circuit.h"
 
-namespace sphynx {
+namespace sphynx::circuit {
 
 class CircuitBuilder;
 
@@ -54,4 +54,4 @@ class CircuitBuilder {
     std::vector<std::uint32_t> negation_of_;  // the wire's complement, where one exists, else itself
 };
 
-}  // namespace sphynx
+}  // namespace sphynx::circuit

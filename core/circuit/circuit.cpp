@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <string>
 
-namespace sphynx {
+namespace sphynx::circuit {
 namespace {
 
 std::size_t total(const std::vector<std::uint32_t>& widths) {
@@ -73,4 +73,4 @@ void evaluate_in_clear(const Circuit& circuit, const std::uint64_t* inputs, std:
     }
 }
 
-}  // namespace sphynx
+}  // namespace sphynx::circuit

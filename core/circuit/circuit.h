@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace sphynx {
+namespace sphynx::circuit {
 
 enum class GateKind : std::uint8_t { Xor, And, Not };
 
@@ -38,4 +38,4 @@ struct Circuit {
 void evaluate_in_clear(const Circuit& circuit, const std::uint64_t* inputs, std::size_t words,
                        std::uint64_t* outputs);
 
-}  // namespace sphynx
+}  // namespace sphynx::circuit

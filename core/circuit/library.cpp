@@ -8,14 +8,14 @@
 #include "circuit/builder.h"
 #include "crypto/sbox.h"
 
-namespace sphynx {
+namespace sphynx::circuit {
 namespace {
 
 using Byte = std::array<Wire, 8>;
 using State = std::array<Byte, 16>;  // byte 4 c + r is row r of column c
 
 Byte substitute(const Byte& byte) {
-    return sbox::substitute<Wire>(byte);
+    return crypto::sbox::substitute<Wire>(byte);
 }
 
 Byte add(const Byte& a, const Byte& b) {
@@ -159,4 +159,4 @@ Circuit aes128_circuit() {
     return builder.finish({out});
 }
 
-}  // namespace sphynx
+}  // namespace sphynx::circuit

@@ -3,7 +3,7 @@
 
 #include "circuit/circuit.h"
 
-namespace sphynx {
+namespace sphynx::circuit {
 
 // ReLU with exact truncation on additive shares (DELPHI's step over Z_2^k instead of a prime field).
 // Inputs: x_s (w bits, garbler), x_c (w bits, evaluator), r (k bits, evaluator). With x = x_s + x_c mod 2^w
@@ -31,4 +31,4 @@ Circuit adder_circuit(unsigned width);
 // ANDs.
 Circuit aes128_circuit();
 
-}  // namespace sphynx
+}  // namespace sphynx::circuit

@@ -5,7 +5,7 @@
 #include "cpu.h"
 #include "crypto/kernels.h"
 
-namespace sphynx {
+namespace sphynx::crypto {
 
 const SymmetricKernels& symmetric_kernels() {
     [[maybe_unused]] const CpuFeatures& cpu = usable_features();
@@ -47,4 +47,4 @@ const char* aes_path_name() {
     return symmetric_kernels().name;
 }
 
-}  // namespace sphynx
+}  // namespace sphynx::crypto

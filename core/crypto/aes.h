@@ -5,9 +5,9 @@
 
 #include <cstddef>
 
-#include "crypto/block.h"
+#include "block.h"
 
-namespace sphynx {
+namespace sphynx::crypto {
 
 // The eleven round keys. Zeroised on destruction: some keys are seeds.
 class AesKey {
@@ -33,4 +33,4 @@ void aes_counter_stream(const AesKey& key, Block counter, Block* out, std::size_
 // Which path calls take now: "vaes", "aesni", "armv8" or "portable".
 const char* aes_path_name();
 
-}  // namespace sphynx
+}  // namespace sphynx::crypto

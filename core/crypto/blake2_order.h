@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace sphynx {
+namespace sphynx::crypto {
 
 constexpr std::uint8_t kBlake2WordOf[10][16] = {{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15},
                                                 {14, 10, 4, 8, 9, 15, 13, 6, 1, 12, 0, 2, 11, 7, 5, 3},
@@ -16,4 +16,4 @@ constexpr std::uint8_t kBlake2WordOf[10][16] = {{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 1
                                                 {6, 15, 14, 9, 11, 3, 0, 8, 12, 2, 13, 7, 1, 4, 10, 5},
                                                 {10, 2, 8, 4, 7, 6, 1, 5, 15, 11, 9, 14, 3, 12, 13, 0}};
 
-}  // namespace sphynx
+}  // namespace sphynx::crypto

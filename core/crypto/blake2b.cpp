@@ -7,7 +7,7 @@
 
 #include "crypto/blake2_order.h"
 
-namespace sphynx {
+namespace sphynx::crypto {
 namespace {
 
 constexpr std::uint64_t kInitial[8] = {0x6a09e667f3bcc908, 0xbb67ae8584caa73b, 0x3c6ef372fe94f82b,
@@ -93,4 +93,4 @@ void Blake2b::compress(const std::uint8_t* block, bool is_last) {
     zeroise(words, sizeof words);
 }
 
-}  // namespace sphynx
+}  // namespace sphynx::crypto

@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <string_view>
 
-#include "crypto/block.h"
+#include "block.h"
 
-namespace sphynx {
+namespace sphynx::crypto {
 
 class Blake2b {
   public:
@@ -32,4 +32,4 @@ class Blake2b {
     std::uint8_t buffer_[128];
 };
 
-}  // namespace sphynx
+}  // namespace sphynx::crypto

@@ -10,7 +10,7 @@
 #include "crypto/blake2_order.h"
 #include "crypto/blake2sp.h"
 
-namespace sphynx {
+namespace sphynx::crypto {
 
 constexpr std::size_t kBlake2sBlockBytes = 64, kBlake2spLeaves = 8;
 constexpr std::size_t kBlake2spStripeBytes = kBlake2spLeaves * kBlake2sBlockBytes;
@@ -84,4 +84,4 @@ void absorb_stripes(std::uint32_t (*state)[kBlake2spLeaves], const std::uint8_t*
     }
 }
 
-}  // namespace sphynx
+}  // namespace sphynx::crypto

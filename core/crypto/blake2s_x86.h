@@ -5,7 +5,7 @@
 
 #include "crypto/blake2s_lanes.h"
 
-namespace sphynx {
+namespace sphynx::crypto {
 namespace {
 
 struct EightLanes {
@@ -39,4 +39,4 @@ struct EightLanes {
 };
 
 }  // namespace
-}  // namespace sphynx
+}  // namespace sphynx::crypto

@@ -10,7 +10,7 @@
 #include <arm_neon.h>
 #endif
 
-namespace sphynx {
+namespace sphynx::crypto {
 namespace {
 
 // Digest and inner bytes, fanout and depth of the tree; a node's number and height are in words 2 and 3.
@@ -136,4 +136,4 @@ const char* blake2sp_path_name() {
     return blake2sp_kernels().name;
 }
 
-}  // namespace sphynx
+}  // namespace sphynx::crypto

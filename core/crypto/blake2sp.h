@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace sphynx {
+namespace sphynx::crypto {
 
 constexpr std::size_t kBlake2spBytes = 32;
 
@@ -15,4 +15,4 @@ void blake2sp(const void* bytes, std::size_t count, void* digest);
 // Which path calls take now: "avx512", "avx2" or "portable".
 const char* blake2sp_path_name();
 
-}  // namespace sphynx
+}  // namespace sphynx::crypto

@@ -2,7 +2,7 @@
 #if defined(__x86_64__)
 #include "crypto/blake2s_x86.h"
 
-namespace sphynx {
+namespace sphynx::crypto {
 namespace {
 
 struct Avx2Lanes : EightLanes {
@@ -28,5 +28,5 @@ const Blake2spKernels& avx2_blake2sp() {
     return table;
 }
 
-}  // namespace sphynx
+}  // namespace sphynx::crypto
 #endif

@@ -2,7 +2,7 @@
 #if defined(__x86_64__)
 #include "crypto/blake2s_x86.h"
 
-namespace sphynx {
+namespace sphynx::crypto {
 namespace {
 
 struct Avx512Lanes : EightLanes {
@@ -19,5 +19,5 @@ const Blake2spKernels& avx512_blake2sp() {
     return table;
 }
 
-}  // namespace sphynx
+}  // namespace sphynx::crypto
 #endif

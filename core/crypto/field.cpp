@@ -3,7 +3,7 @@
 #include "cpu.h"
 #include "crypto/field_lanes.h"
 
-namespace sphynx {
+namespace sphynx::crypto {
 namespace {
 
 std::uint64_t reversed(std::uint64_t x) {
@@ -100,4 +100,4 @@ const char* field_path_name() {
     return field_kernels().name;
 }
 
-}  // namespace sphynx
+}  // namespace sphynx::crypto

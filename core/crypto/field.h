@@ -4,9 +4,9 @@
 
 #include <cstddef>
 
-#include "crypto/block.h"
+#include "block.h"
 
-namespace sphynx {
+namespace sphynx::crypto {
 
 Block field_product(Block a, Block b);
 Block field_power(Block base, std::uint64_t exponent);  // the exponent is public
@@ -32,4 +32,4 @@ void fold_rows(const Block* rows, std::size_t row_count, std::size_t columns, co
 // Which path calls take now: "pmull", "pclmul" or "portable".
 const char* field_path_name();
 
-}  // namespace sphynx
+}  // namespace sphynx::crypto

@@ -4,7 +4,7 @@
 
 #include "crypto/field_lanes.h"
 
-namespace sphynx {
+namespace sphynx::crypto {
 namespace {
 
 struct PmullField {
@@ -51,5 +51,5 @@ const FieldKernels& pmull_field() {
     return table;
 }
 
-}  // namespace sphynx
+}  // namespace sphynx::crypto
 #endif

@@ -6,7 +6,7 @@
 
 #include "crypto/field.h"
 
-namespace sphynx {
+namespace sphynx::crypto {
 
 struct FieldKernels {
     const char* name;
@@ -42,4 +42,4 @@ void fold_lanes(const Block* rows, std::size_t row_count, std::size_t columns, c
     }
 }
 
-}  // namespace sphynx
+}  // namespace sphynx::crypto

@@ -4,7 +4,7 @@
 
 #include "crypto/field_lanes.h"
 
-namespace sphynx {
+namespace sphynx::crypto {
 namespace {
 
 struct PclmulField {
@@ -48,5 +48,5 @@ const FieldKernels& pclmul_field() {
     return table;
 }
 
-}  // namespace sphynx
+}  // namespace sphynx::crypto
 #endif

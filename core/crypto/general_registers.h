@@ -3,7 +3,7 @@
 
 #include "crypto/hash.h"
 
-namespace sphynx {
+namespace sphynx::crypto {
 
 struct GeneralRegisters {
     using V = Block;
@@ -40,4 +40,4 @@ struct GeneralRegisters {
     }
 };
 
-}  // namespace sphynx
+}  // namespace sphynx::crypto

@@ -17,7 +17,7 @@
 
 #include "crypto/aes.h"
 
-namespace sphynx {
+namespace sphynx::crypto {
 
 // sigma is a linear orthomorphism: sigma and x -> sigma(x) xor x are both permutations.
 constexpr Block sigma(Block x) {
@@ -27,4 +27,4 @@ constexpr Block sigma(Block x) {
 // out[j] = H(in[j], tweaks[j]); `in` and `out` may be the same array.
 void hash_blocks(const AesKey& key, const Block* in, const Block* tweaks, Block* out, std::size_t count);
 
-}  // namespace sphynx
+}  // namespace sphynx::crypto

@@ -5,7 +5,7 @@
 #include "crypto/aes.h"
 #include "views.h"
 
-namespace sphynx {
+namespace sphynx::crypto {
 
 // Rows of labels around an AND gate, so that the XOR gates of an adder cost no pass of their own. With A = a
 // xor a_more and B = b xor b_more the result is A B xor added, and A xor B xor sum_more is written to `sum`
@@ -61,4 +61,4 @@ const SymmetricKernels& armv8_kernels();  // aarch64 only
 const SymmetricKernels& aesni_kernels();  // x86-64 only
 const SymmetricKernels& vaes_kernels();   // x86-64 only
 
-}  // namespace sphynx
+}  // namespace sphynx::crypto

@@ -4,7 +4,7 @@
 
 #include "crypto/lanes.h"
 
-namespace sphynx {
+namespace sphynx::crypto {
 namespace {
 
 struct AesniLane {
@@ -82,5 +82,5 @@ const SymmetricKernels& aesni_kernels() {
     return table;
 }
 
-}  // namespace sphynx
+}  // namespace sphynx::crypto
 #endif

@@ -7,7 +7,7 @@
 #include "crypto/general_registers.h"
 #include "crypto/lanes.h"
 
-namespace sphynx {
+namespace sphynx::crypto {
 namespace {
 
 struct Armv8Lane {
@@ -85,5 +85,5 @@ const SymmetricKernels& armv8_kernels() {
     return table;
 }
 
-}  // namespace sphynx
+}  // namespace sphynx::crypto
 #endif

@@ -6,7 +6,7 @@
 #include "crypto/lanes.h"
 #include "crypto/sbox.h"
 
-namespace sphynx {
+namespace sphynx::crypto {
 namespace {
 
 using Planes = std::array<std::uint64_t, 8>;
@@ -136,4 +136,4 @@ const SymmetricKernels& portable_kernels() {
     return table;
 }
 
-}  // namespace sphynx
+}  // namespace sphynx::crypto

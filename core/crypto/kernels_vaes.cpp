@@ -4,7 +4,7 @@
 
 #include "crypto/lanes.h"
 
-namespace sphynx {
+namespace sphynx::crypto {
 namespace {
 
 struct VaesLane {
@@ -93,5 +93,5 @@ const SymmetricKernels& vaes_kernels() {
     return table;
 }
 
-}  // namespace sphynx
+}  // namespace sphynx::crypto
 #endif

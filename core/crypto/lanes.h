@@ -28,7 +28,7 @@
 #include "crypto/kernels.h"
 #include "garble/gate_lanes.h"
 
-namespace sphynx {
+namespace sphynx::crypto {
 
 template <class Lane>
 void encrypt_blocks(const AesKey& aes_key, const Block* in, Block* out, std::size_t count) {
@@ -148,9 +148,9 @@ constexpr SymmetricKernels lane_kernels(const char* name, std::uint32_t (*substi
         .counter_stream = counter_blocks<Lane>,
         .sum_four_streams = sum_streams_of_four<Lane>,
         .hash = hash_many<Lane>,
-        .garble_and = garble_gate<Lane>,
-        .evaluate_and = evaluate_gate<Lane>,
+        .garble_and = garble::garble_gate<Lane>,
+        .evaluate_and = garble::evaluate_gate<Lane>,
     };
 }
 
-}  // namespace sphynx
+}  // namespace sphynx::crypto

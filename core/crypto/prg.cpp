@@ -13,7 +13,7 @@
 
 #include "threads.h"
 
-namespace sphynx {
+namespace sphynx::crypto {
 
 // Of Linux and macOS alike: all that was asked for or nothing, and it waits until the generator is seeded.
 void os_random(void* out, std::size_t bytes) {
@@ -111,4 +111,4 @@ void expand_seed(const AesKey& seed, std::uint64_t stream, std::uint64_t first_b
     });
 }
 
-}  // namespace sphynx
+}  // namespace sphynx::crypto

@@ -8,7 +8,7 @@
 
 #include "crypto/aes.h"
 
-namespace sphynx {
+namespace sphynx::crypto {
 
 // Fills memory from the operating system's generator; throws std::system_error if it cannot.
 void os_random(void* out, std::size_t bytes);
@@ -47,4 +47,4 @@ constexpr std::size_t kSeedGrain = 1 << 14;  // expanded blocks that take longer
 void expand_seed(const AesKey& seed, std::uint64_t stream, std::uint64_t first_block, Block* out,
                  std::size_t count, unsigned threads = 1);
 
-}  // namespace sphynx
+}  // namespace sphynx::crypto

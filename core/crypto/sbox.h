@@ -6,7 +6,7 @@
 #include <array>
 #include <cstdint>
 
-namespace sphynx::sbox {
+namespace sphynx::crypto::sbox {
 
 // Elements of the tower as integers: GF(4) = {0..3} with w = 2, w^2 = w + 1; GF(16) = GF(4)[z]/(z^2 + z + w);
 // GF(256) = GF(16)[y]/(y^2 + y + nu). The high half of the bits is the coefficient of the newest root.
@@ -196,4 +196,4 @@ Bits<Bit, 8> substitute(const Bits<Bit, 8>& a) {
     return image;
 }
 
-}  // namespace sphynx::sbox
+}  // namespace sphynx::crypto::sbox

@@ -1,6 +1,6 @@
 #include "crypto/tweaks.h"
 
-namespace sphynx {
+namespace sphynx::crypto {
 
 Tweaks::Tweaks(Block r) {
     Block sum = {};
@@ -20,4 +20,4 @@ void Tweaks::fill(std::uint64_t first, Block* out, std::size_t count) const {
     }
 }
 
-}  // namespace sphynx
+}  // namespace sphynx::crypto

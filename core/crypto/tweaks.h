@@ -9,9 +9,9 @@
 // no AES and no multiplication. Nothing here is secret once R is out, so that look-up may depend on the index.
 #pragma once
 
-#include "crypto/block.h"
+#include "block.h"
 
-namespace sphynx {
+namespace sphynx::crypto {
 
 // a x, for a in GF(2^128).
 constexpr Block doubled(Block a) {
@@ -31,4 +31,4 @@ class Tweaks {
     Block steps_[64];      // (2^(c+1) - 1) R
 };
 
-}  // namespace sphynx
+}  // namespace sphynx::crypto

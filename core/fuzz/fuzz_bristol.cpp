@@ -8,8 +8,8 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     try {
         const std::string_view text(reinterpret_cast<const char*>(data), size);
-        const std::string written = sphynx::write_bristol(sphynx::read_bristol(text));
-        if (sphynx::write_bristol(sphynx::read_bristol(written)) != written) std::abort();
+        const std::string written = sphynx::circuit::write_bristol(sphynx::circuit::read_bristol(text));
+        if (sphynx::circuit::write_bristol(sphynx::circuit::read_bristol(written)) != written) std::abort();
     } catch (const std::invalid_argument&) {
     }
     return 0;

@@ -9,7 +9,10 @@
 #include "crypto/tweaks.h"
 #include "threads.h"
 
-namespace sphynx {
+namespace sphynx::garble {
+
+using crypto::AesKey;
+
 namespace {
 
 // Instances that go through the circuit together: long enough to amortise a gate's round keys, short enough
@@ -18,7 +21,7 @@ constexpr std::size_t kChunk = 64;
 
 std::vector<AesKey> gate_keys(const Plan& plan, Block late_tweak) {
     std::vector<Block> raw(plan.and_count());
-    expand_seed(AesKey(late_tweak), 0, 0, raw.data(), raw.size());
+    crypto::expand_seed(AesKey(late_tweak), 0, 0, raw.data(), raw.size());
     return {raw.begin(), raw.end()};
 }
 
@@ -39,7 +42,7 @@ template <class AndGate>
 void run_plan(const Plan& plan, const GarbleBatch& batch, Block not_offset, BlockView inputs,
               const GarbledOutputs& outputs, std::size_t begin, std::size_t end, const AndGate& and_gate) {
     std::vector<Block> scratch(plan.slot_count() * kChunk);
-    const Tweaks even_tweaks(doubled(batch.late_tweak));
+    const crypto::Tweaks even_tweaks(crypto::doubled(batch.late_tweak));
     Block tweaks_a[kChunk], tweaks_b[kChunk];  // of all gates: their keys differ
     for (std::size_t start = begin; start < end; start += kChunk) {
         const std::size_t count = std::min(kChunk, end - start);
@@ -55,23 +58,24 @@ void run_plan(const Plan& plan, const GarbleBatch& batch, Block not_offset, Bloc
             Block* out = slot(step.out);
             const Block* a = row(step.in[0]);
             switch (step.kind) {
-                case GateKind::Xor:
+                case circuit::GateKind::Xor:
                     xor_rows(a, row(step.in[1]), row(step.in[2]), out, count);
                     break;
-                case GateKind::Not:
+                case circuit::GateKind::Not:
                     for (std::size_t i = 0; i < count; ++i) out[i] = a[i] ^ not_offset;
                     break;
-                case GateKind::And:
-                    and_gate(step.and_index, AndTweaks{tweaks_a, tweaks_b},
-                             AndOperands{a, row(step.in[1]), row(step.in[2]), row(step.in[3]),
-                                         row(step.in[4]), row(step.in[5]), slot(step.sum)},
+                case circuit::GateKind::And:
+                    and_gate(step.and_index, crypto::AndTweaks{tweaks_a, tweaks_b},
+                             crypto::AndOperands{a, row(step.in[1]), row(step.in[2]), row(step.in[3]),
+                                                 row(step.in[4]), row(step.in[5]), slot(step.sum)},
                              out, start, count);
                     break;
             }
         }
         for (std::size_t o = 0; o < plan.output_count(); ++o) {
             const Block* labels = row(plan.outputs()[o]);
-            outputs.colours[o * plane_words(batch.instances) + start / kChunk] = colours_of(labels, count);
+            outputs.colours[o * bits::plane_words(batch.instances) + start / kChunk] =
+                colours_of(labels, count);
             if (outputs.halves.empty()) continue;
             std::uint64_t* halves = &outputs.halves[o * batch.instances + start];
             for (std::size_t i = 0; i < count; ++i) halves[i] = labels[i].hi;
@@ -88,11 +92,11 @@ void garble(const Plan& plan, const GarbleBatch& batch, Block delta, BlockView i
             const GarbledOutputs& outputs) {
     if (!delta.lowest_bit()) throw std::invalid_argument("garble: the lowest bit of delta must be 1");
     const std::vector<AesKey> keys = gate_keys(plan, batch.late_tweak);
-    const SymmetricKernels& kernels = symmetric_kernels();
+    const crypto::SymmetricKernels& kernels = crypto::symmetric_kernels();
     parallel_ranges(batch.instances, kChunk, batch.threads, [&](std::size_t begin, std::size_t end) {
         run_plan(plan, batch, delta, input_zeros, outputs, begin, end,
-                 [&](std::size_t index, const AndTweaks& tweaks, const AndOperands& in, Block* out,
-                     std::size_t start, std::size_t count) {
+                 [&](std::size_t index, const crypto::AndTweaks& tweaks, const crypto::AndOperands& in,
+                     Block* out, std::size_t start, std::size_t count) {
                      const BlockSpan rows =
                          tables.subspan(2 * (plan.and_count() * start + index * count), 2 * count);
                      kernels.garble_and(keys[index], delta, tweaks, in, rows.first(count), rows.last(count),
@@ -104,11 +108,11 @@ void garble(const Plan& plan, const GarbleBatch& batch, Block delta, BlockView i
 void evaluate(const Plan& plan, const GarbleBatch& batch, BlockView input_labels, BlockView tables,
               const GarbledOutputs& outputs) {
     const std::vector<AesKey> keys = gate_keys(plan, batch.late_tweak);
-    const SymmetricKernels& kernels = symmetric_kernels();
+    const crypto::SymmetricKernels& kernels = crypto::symmetric_kernels();
     parallel_ranges(batch.instances, kChunk, batch.threads, [&](std::size_t begin, std::size_t end) {
         run_plan(plan, batch, Block{}, input_labels, outputs, begin, end,
-                 [&](std::size_t index, const AndTweaks& tweaks, const AndOperands& in, Block* out,
-                     std::size_t start, std::size_t count) {
+                 [&](std::size_t index, const crypto::AndTweaks& tweaks, const crypto::AndOperands& in,
+                     Block* out, std::size_t start, std::size_t count) {
                      const BlockView rows =
                          tables.subspan(2 * (plan.and_count() * start + index * count), 2 * count);
                      kernels.evaluate_and(keys[index], tweaks, in, rows.first(count), rows.last(count),
@@ -119,7 +123,7 @@ void evaluate(const Plan& plan, const GarbleBatch& batch, BlockView input_labels
 
 void encode_labels(Block delta, BlockView zeros, WordView planes, std::size_t instances, BlockSpan labels,
                    unsigned threads) {
-    const std::size_t rows = zeros.size() / instances, words = plane_words(instances);
+    const std::size_t rows = zeros.size() / instances, words = bits::plane_words(instances);
     parallel_ranges(rows, 1, threads, [&](std::size_t begin, std::size_t end) {
         for (std::size_t row = begin; row < end; ++row) {
             for (std::size_t j = 0; j < instances; ++j) {
@@ -130,4 +134,4 @@ void encode_labels(Block delta, BlockView zeros, WordView planes, std::size_t in
     });
 }
 
-}  // namespace sphynx
+}  // namespace sphynx::garble

@@ -15,7 +15,7 @@
 #include "garble/plan.h"
 #include "views.h"
 
-namespace sphynx {
+namespace sphynx::garble {
 
 struct GarbleBatch {
     Block late_tweak;                  // R
@@ -44,4 +44,4 @@ void evaluate(const Plan& plan, const GarbleBatch& batch, BlockView input_labels
 void encode_labels(Block delta, BlockView zeros, WordView planes, std::size_t instances, BlockSpan labels,
                    unsigned threads);
 
-}  // namespace sphynx
+}  // namespace sphynx::garble

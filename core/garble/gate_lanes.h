@@ -41,7 +41,7 @@
 #include "crypto/kernels.h"
 #include "unroll.h"
 
-namespace sphynx {
+namespace sphynx::garble {
 
 template <class Side>
 [[gnu::always_inline]] inline typename Side::V label_at(const Block* row, const Block* more, std::size_t at) {
@@ -60,8 +60,8 @@ class GarbleStep {
 
     explicit GarbleStep(Block delta)
         : delta_(Side::broadcast(delta)),
-          sigma_delta_(Side::broadcast(sigma(delta))),
-          lane_sigma_delta_(Lane::broadcast(sigma(delta))) {}
+          sigma_delta_(Side::broadcast(crypto::sigma(delta))),
+          lane_sigma_delta_(Lane::broadcast(crypto::sigma(delta))) {}
 
     // What goes from Side to the lane.
     struct Prepared {
@@ -75,8 +75,9 @@ class GarbleStep {
         V state[4], colour_a, colour_b, table_g, table_e, result;
     };
 
-    [[gnu::always_inline]] void prepare(auto part, Prepared& next, Working& now, const AndOperands& in,
-                                        const AndTweaks& tweaks, std::size_t at) const {
+    [[gnu::always_inline]] void prepare(auto part, Prepared& next, Working& now,
+                                        const crypto::AndOperands& in, const crypto::AndTweaks& tweaks,
+                                        std::size_t at) const {
         if constexpr (part == 0) {
             now.a = label_at<Side>(in.a, in.a_more, at);
             Side::pin(now.a);
@@ -160,9 +161,10 @@ class EvaluateStep {
         V state[4], result[2];
     };
 
-    [[gnu::always_inline]] void prepare(auto part, Prepared& next, Working& now, const AndOperands& in,
-                                        BlockView garbler_rows, BlockView evaluator_rows,
-                                        const AndTweaks& tweaks, std::size_t at) const {
+    [[gnu::always_inline]] void prepare(auto part, Prepared& next, Working& now,
+                                        const crypto::AndOperands& in, BlockView garbler_rows,
+                                        BlockView evaluator_rows, const crypto::AndTweaks& tweaks,
+                                        std::size_t at) const {
         constexpr int i = part / 4;
         at += static_cast<std::size_t>(i) * Lane::kWidth;
         if constexpr (part % 4 == 0) {
@@ -228,14 +230,14 @@ template <class Lane, class Kind, class Prepare, class Finish>
 // Not inlined: with the tail's arrays in the same frame, what Side hands over would lie beyond the reach of
 // paired stores.
 template <class Lane>
-[[gnu::noinline]] void garble_steps(const AesKey& aes_key, Block delta, const AndTweaks& and_tweaks,
-                                    const AndOperands& operands, BlockSpan garbler_rows,
-                                    BlockSpan evaluator_rows, BlockSpan out) {
+[[gnu::noinline]] void garble_steps(const crypto::AesKey& aes_key, Block delta,
+                                    const crypto::AndTweaks& and_tweaks, const crypto::AndOperands& operands,
+                                    BlockSpan garbler_rows, BlockSpan evaluator_rows, BlockSpan out) {
     using Step = GarbleStep<Lane>;
     const typename Lane::Key key(aes_key);
     const Step step(delta);
-    const AndOperands in = operands;
-    const AndTweaks tweaks = and_tweaks;
+    const crypto::AndOperands in = operands;
+    const crypto::AndTweaks tweaks = and_tweaks;
     constexpr std::size_t width = Step::kInstances;
     run_steps<Lane>(
         key, step, out.size() / width,
@@ -247,8 +249,9 @@ template <class Lane>
 }
 
 template <class Lane>
-void garble_gate(const AesKey& key, Block delta, const AndTweaks& tweaks, const AndOperands& in,
-                 BlockSpan garbler_rows, BlockSpan evaluator_rows, BlockSpan out) {
+void garble_gate(const crypto::AesKey& key, Block delta, const crypto::AndTweaks& tweaks,
+                 const crypto::AndOperands& in, BlockSpan garbler_rows, BlockSpan evaluator_rows,
+                 BlockSpan out) {
     constexpr std::size_t width = GarbleStep<Lane>::kInstances;
     const std::size_t count = out.size(), done = count / width * width;
     garble_steps<Lane>(key, delta, tweaks, in, garbler_rows, evaluator_rows, out);
@@ -270,14 +273,14 @@ void garble_gate(const AesKey& key, Block delta, const AndTweaks& tweaks, const 
 }
 
 template <class Lane>
-[[gnu::noinline]] void evaluate_steps(const AesKey& aes_key, const AndTweaks& and_tweaks,
-                                      const AndOperands& operands, BlockView garbler_rows,
+[[gnu::noinline]] void evaluate_steps(const crypto::AesKey& aes_key, const crypto::AndTweaks& and_tweaks,
+                                      const crypto::AndOperands& operands, BlockView garbler_rows,
                                       BlockView evaluator_rows, BlockSpan out) {
     using Step = EvaluateStep<Lane>;
     const typename Lane::Key key(aes_key);
     const Step step;
-    const AndOperands in = operands;
-    const AndTweaks tweaks = and_tweaks;
+    const crypto::AndOperands in = operands;
+    const crypto::AndTweaks tweaks = and_tweaks;
     constexpr std::size_t width = Step::kInstances;
     run_steps<Lane>(
         key, step, out.size() / width,
@@ -290,8 +293,8 @@ template <class Lane>
 }
 
 template <class Lane>
-void evaluate_gate(const AesKey& key, const AndTweaks& tweaks, const AndOperands& in, BlockView garbler_rows,
-                   BlockView evaluator_rows, BlockSpan out) {
+void evaluate_gate(const crypto::AesKey& key, const crypto::AndTweaks& tweaks, const crypto::AndOperands& in,
+                   BlockView garbler_rows, BlockView evaluator_rows, BlockSpan out) {
     constexpr std::size_t width = EvaluateStep<Lane>::kInstances;
     const std::size_t count = out.size(), done = count / width * width;
     evaluate_steps<Lane>(key, tweaks, in, garbler_rows, evaluator_rows, out);
@@ -316,4 +319,4 @@ void evaluate_gate(const AesKey& key, const AndTweaks& tweaks, const AndOperands
     zeroise(tail, sizeof tail);
 }
 
-}  // namespace sphynx
+}  // namespace sphynx::garble

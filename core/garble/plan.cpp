@@ -4,7 +4,11 @@
 #include <initializer_list>
 #include <map>
 
-namespace sphynx {
+namespace sphynx::garble {
+
+using circuit::Gate;
+using circuit::GateKind;
+
 namespace {
 
 constexpr std::uint32_t kNoWire = 0xffffffff;
@@ -12,7 +16,7 @@ constexpr std::uint32_t kNoWire = 0xffffffff;
 // Steps over wires, still without slots: folds XOR gates into the AND and XOR gates that read them.
 class Folding {
   public:
-    explicit Folding(const Circuit& circuit)
+    explicit Folding(const circuit::Circuit& circuit)
         : circuit_(circuit),
           gate_of_(circuit.wire_count, kNoWire),
           readers_(circuit.wire_count),
@@ -167,7 +171,7 @@ class Folding {
         return step;
     }
 
-    const Circuit& circuit_;
+    const circuit::Circuit& circuit_;
     std::vector<std::uint32_t> gate_of_;
     std::vector<std::vector<std::uint32_t>> readers_;
     std::vector<bool> is_output_, inlined_, full_;
@@ -175,7 +179,8 @@ class Folding {
 
 }  // namespace
 
-Plan::Plan(const Circuit& circuit) : input_count_(circuit.input_count()), and_count_(circuit.and_count()) {
+Plan::Plan(const circuit::Circuit& circuit)
+    : input_count_(circuit.input_count()), and_count_(circuit.and_count()) {
     circuit.validate();
     assign_slots(Folding(circuit).steps(), circuit.outputs, circuit.wire_count);
 }
@@ -216,4 +221,4 @@ void Plan::assign_slots(const std::vector<PlanStep>& on_wires, const std::vector
     for (const std::uint32_t wire : output_wires) outputs_.push_back(row[wire]);
 }
 
-}  // namespace sphynx
+}  // namespace sphynx::garble

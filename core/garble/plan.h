@@ -8,7 +8,7 @@
 
 #include "circuit/circuit.h"
 
-namespace sphynx {
+namespace sphynx::garble {
 
 // And: out = (in[0] ^ in[1])(in[2] ^ in[3]) ^ in[4], sum = in[0] ^ in[1] ^ in[2] ^ in[3] ^ in[5];
 // Xor: out = in[0] ^ in[1] ^ in[2];
@@ -16,7 +16,7 @@ namespace sphynx {
 // Rows below input_count() are inputs, from there on slots of scratch memory; no_row() is a row of zeros,
 // sink_row() one that is written and never read.
 struct PlanStep {
-    GateKind kind;
+    circuit::GateKind kind;
     std::array<std::uint32_t, 6> in;
     std::uint32_t out;
     std::uint32_t sum;
@@ -25,7 +25,7 @@ struct PlanStep {
 
 class Plan {
   public:
-    explicit Plan(const Circuit& circuit);
+    explicit Plan(const circuit::Circuit& circuit);
 
     std::size_t input_count() const { return input_count_; }
     std::size_t output_count() const { return outputs_.size(); }
@@ -46,4 +46,4 @@ class Plan {
     std::vector<std::uint32_t> outputs_;
 };
 
-}  // namespace sphynx
+}  // namespace sphynx::garble

@@ -4,7 +4,7 @@
 #include <stdexcept>
 #include <utility>
 
-namespace sphynx {
+namespace sphynx::gmw {
 namespace {
 
 std::size_t power(std::size_t base, std::size_t exponent) {
@@ -129,4 +129,4 @@ void close_level(const CarryTree& tree, std::size_t level, bool adds_public, Wor
     }
 }
 
-}  // namespace sphynx
+}  // namespace sphynx::gmw

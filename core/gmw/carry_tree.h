@@ -16,7 +16,7 @@
 
 #include "views.h"
 
-namespace sphynx {
+namespace sphynx::gmw {
 
 struct CarryNode {
     std::array<std::uint32_t, 3> inputs;  // nodes, the highest first
@@ -69,4 +69,4 @@ void open_level(const CarryTree& tree, std::size_t level, WordView g, WordView p
 void close_level(const CarryTree& tree, std::size_t level, bool adds_public, WordView mine, WordView theirs,
                  const NodeMasks& masks, WordSpan g, WordSpan p);
 
-}  // namespace sphynx
+}  // namespace sphynx::gmw

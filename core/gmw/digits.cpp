@@ -7,7 +7,10 @@
 #include "bits/transpose.h"
 #include "bits/vector.h"
 
-namespace sphynx {
+namespace sphynx::gmw {
+
+using bits::loaded;
+
 namespace {
 
 constexpr std::size_t kMostEntries = std::size_t{1} << Digits::kMostBits;
@@ -62,17 +65,17 @@ template <unsigned kWidth, class Words>
 [[gnu::always_inline]] inline void client_words(const DigitPlanes& digit, std::size_t j, std::size_t words) {
     Pick<kWidth, Words> pick(digit.bits + j, digit.received + j, words);
     const auto entry = pick.picked();
-    store(digit.g + j, loaded<Words>(digit.of_g + j) ^ entry.g);
+    bits::store(digit.g + j, loaded<Words>(digit.of_g + j) ^ entry.g);
     if constexpr (kWidth == 1)
-        store(digit.p + j, pick.own[0]);
+        bits::store(digit.p + j, pick.own[0]);
     else
-        store(digit.p + j, loaded<Words>(digit.of_p + j) ^ entry.p);
+        bits::store(digit.p + j, loaded<Words>(digit.of_p + j) ^ entry.p);
 }
 
 template <unsigned kWidth>
 void client_digit(const DigitPlanes& digit, std::size_t words) {
     std::size_t j = 0;
-    for (; j + 2 <= words; j += 2) client_words<kWidth, Vector>(digit, j, words);
+    for (; j + 2 <= words; j += 2) client_words<kWidth, bits::Vector>(digit, j, words);
     if (j < words) client_words<kWidth, std::uint64_t>(digit, j, words);
 }
 
@@ -114,10 +117,10 @@ std::size_t Digits::product_rows() const {
 }
 
 void Digits::bits(WordView values, WordSpan bits) const {
-    const std::size_t words = plane_words(values.size());
+    const std::size_t words = bits::plane_words(values.size());
     std::uint64_t of_word[64];
     for (std::size_t word = 0; word < words; ++word) {
-        bits_of_word(values.data(), values.size(), word, top_ + 1, of_word);
+        bits::bits_of_word(values.data(), values.size(), word, top_ + 1, of_word);
         for (unsigned bit = 0; bit < bit_count_; ++bit) bits[bit * words + word] = of_word[bit];
         bits[bit_count_ * words + word] = of_word[top_];
     }
@@ -125,10 +128,10 @@ void Digits::bits(WordView values, WordSpan bits) const {
 }
 
 void Digits::codes(WordView values, WordSpan codes) const {
-    const std::size_t words = plane_words(values.size());
+    const std::size_t words = bits::plane_words(values.size());
     std::uint64_t of_word[64], hot[kMostEntries];
     for (std::size_t word = 0; word < words; ++word) {
-        bits_of_word(values.data(), values.size(), word, top_ + 1, of_word);
+        bits::bits_of_word(values.data(), values.size(), word, top_ + 1, of_word);
         const std::uint64_t* bit = of_word;
         std::uint64_t* to = codes.data() + word;
         for (const unsigned width : widths_) {
@@ -188,4 +191,4 @@ void Digits::client_leaves(WordView bits, WordView products, WordView received, 
     }
 }
 
-}  // namespace sphynx
+}  // namespace sphynx::gmw

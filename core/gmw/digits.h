@@ -11,7 +11,7 @@
 
 #include "gmw/carry_tree.h"
 
-namespace sphynx {
+namespace sphynx::gmw {
 
 class Digits {
   public:
@@ -53,4 +53,4 @@ class Digits {
     CarryTree tree_;
 };
 
-}  // namespace sphynx
+}  // namespace sphynx::gmw

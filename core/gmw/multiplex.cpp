@@ -1,6 +1,6 @@
 #include "gmw/multiplex.h"
 
-namespace sphynx {
+namespace sphynx::gmw {
 
 void multiplex(const OpenedBits& opened, const MultiplexShares& shares, WordView own, unsigned k,
                unsigned wrap_shift, bool adds_public, WordSpan y) {
@@ -36,4 +36,4 @@ void truncated_sum(WordView e1, WordView e2, WordView b1, WordView b2, WordView 
     }
 }
 
-}  // namespace sphynx
+}  // namespace sphynx::gmw

@@ -8,7 +8,7 @@
 
 #include "views.h"
 
-namespace sphynx {
+namespace sphynx::gmw {
 
 struct MultiplexShares {
     WordView delta, b1, b2, delta_b1, delta_b2, delta_v;
@@ -29,4 +29,4 @@ void multiplex(const OpenedBits& opened, const MultiplexShares& shares, WordView
 void truncated_sum(WordView e1, WordView e2, WordView b1, WordView b2, WordView own, unsigned k,
                    unsigned wrap_shift, bool adds_public, WordSpan y);
 
-}  // namespace sphynx
+}  // namespace sphynx::gmw

@@ -7,7 +7,7 @@
 #include "bits/transpose.h"
 #include "gmw/multiplex.h"
 
-namespace sphynx {
+namespace sphynx::gmw {
 namespace {
 
 constexpr std::size_t kMostValues = std::size_t{1} << 40;  // so that no size in bytes wraps
@@ -48,7 +48,7 @@ Party::Party(const GadgetShape& shape, const Digits& digits, const PartyMaterial
     : shape_(shape),
       digits_(digits),
       material_(material),
-      words_(plane_words(shape.count)),
+      words_(bits::plane_words(shape.count)),
       openings_(digits.tree().levels().size() + 1),
       tree_(digits.tree()),
       adds_public_(adds_public) {
@@ -86,7 +86,7 @@ std::size_t Party::opening_bytes(std::size_t first, std::size_t last) const {
 }
 
 std::size_t Party::ring_bytes() const {
-    return packed_bytes(shape_.count, shape_.k);
+    return bits::packed_bytes(shape_.count, shape_.k);
 }
 
 std::size_t Party::head_bytes() const {
@@ -196,7 +196,7 @@ void ServerParty::first(ByteSpan out) {
     if (shape_.gadget != Gadget::relu) return;
     const std::uint64_t ring = low_bits(shape_.k);
     for (std::size_t j = 0; j < shape_.count; ++j) z_[j] = (shifted_[j] - alpha_[j]) & ring;
-    pack_ring(z_.data(), shape_.count, shape_.k, out.last(ring_bytes()).data());
+    bits::pack_ring(z_.data(), shape_.count, shape_.k, out.last(ring_bytes()).data());
 }
 
 void ServerParty::answer(ByteView received, ByteSpan out) {
@@ -209,7 +209,7 @@ void ServerParty::finish(ByteView received, WordSpan y) {
     is_over_ = true;
     take(awaited(), words_of(received), {});
     share(shape_.gadget == Gadget::relu ? alpha_ : shifted_, y);
-    unpack_ring(received.last(ring_bytes()).data(), shape_.count, shape_.k, z_.data());
+    bits::unpack_ring(received.last(ring_bytes()).data(), shape_.count, shape_.k, z_.data());
     const std::uint64_t ring = low_bits(shape_.k);
     for (std::size_t j = 0; j < shape_.count; ++j) y[j] = (y[j] + z_[j]) & ring;
 }
@@ -239,7 +239,7 @@ void ClientParty::hear_head(ByteView head) {
     const WordView codes = words_of(head).first(digits_.code_rows() * words_);
     digits_.client_leaves(own_, material_.leaf_products, codes, leaves());
     if (shape_.gadget == Gadget::relu)
-        unpack_ring(head.last(ring_bytes()).data(), shape_.count, shape_.k, z_.data());
+        bits::unpack_ring(head.last(ring_bytes()).data(), shape_.count, shape_.k, z_.data());
 }
 
 void ClientParty::answer(ByteView received, ByteSpan out) {
@@ -251,7 +251,7 @@ void ClientParty::answer(ByteView received, ByteSpan out) {
     is_over_ = true;
     share(shifted_, shifted_);
     for (std::size_t j = 0; j < shape_.count; ++j) shifted_[j] -= new_mask_[j];
-    pack_ring(shifted_.data(), shape_.count, shape_.k, out.last(ring_bytes()).data());
+    bits::pack_ring(shifted_.data(), shape_.count, shape_.k, out.last(ring_bytes()).data());
 }
 
-}  // namespace sphynx
+}  // namespace sphynx::gmw

@@ -15,7 +15,7 @@
 
 #include "gmw/digits.h"
 
-namespace sphynx {
+namespace sphynx::gmw {
 
 enum class Gadget : std::uint8_t { relu, truncation };
 
@@ -138,4 +138,4 @@ class ClientParty : public Party {
     WordView new_mask_;
 };
 
-}  // namespace sphynx
+}  // namespace sphynx::gmw

@@ -6,14 +6,19 @@
 #include "bits/vector.h"
 #include "crypto/hash.h"
 
-namespace sphynx {
+namespace sphynx::ot {
+
+using bits::loaded;
+using bits::store;
+using bits::Vector;
+
 namespace {
 
-void hash_nodes(const AesKey& key, BlockView nodes, Block* hashes) {
+void hash_nodes(const crypto::AesKey& key, BlockView nodes, Block* hashes) {
     constexpr std::size_t most = 256;
     static constexpr Block no_tweaks[most] = {};
     for (std::size_t i = 0; i < nodes.size(); i += most) {
-        hash_blocks(key, &nodes[i], no_tweaks, hashes + i, std::min(most, nodes.size() - i));
+        crypto::hash_blocks(key, &nodes[i], no_tweaks, hashes + i, std::min(most, nodes.size() - i));
     }
 }
 
@@ -28,7 +33,8 @@ constexpr Vector kAllButLowest = {~std::uint64_t{1}, ~std::uint64_t{0}};
 }  // namespace
 
 // Levels grow in place from the back: the children of node i take the places 2 i and 2 i + 1.
-void expand_correlated_tree(const AesKey& key, Block s, Block delta, BlockSpan leaves, BlockSpan left_sums) {
+void expand_correlated_tree(const crypto::AesKey& key, Block s, Block delta, BlockSpan leaves,
+                            BlockSpan left_sums) {
     const std::size_t depth = left_sums.size();
     std::vector<Block> hashes(leaves.size() / 2);
     leaves[0] = left_sums[0] = s;
@@ -52,7 +58,8 @@ void expand_correlated_tree(const AesKey& key, Block s, Block delta, BlockSpan l
     zeroise(hashes.data(), hashes.size() * sizeof(Block));
 }
 
-void expand_without(std::uint64_t missing, const AesKey& key, BlockView known_sums, BlockSpan leaves) {
+void expand_without(std::uint64_t missing, const crypto::AesKey& key, BlockView known_sums,
+                    BlockSpan leaves) {
     const std::size_t depth = known_sums.size();
     std::vector<Block> hashes(leaves.size() / 2);
     const Block zero = {};
@@ -97,4 +104,4 @@ void expand_without(std::uint64_t missing, const AesKey& key, BlockView known_su
     zeroise(hashes.data(), hashes.size() * sizeof(Block));
 }
 
-}  // namespace sphynx
+}  // namespace sphynx::ot

@@ -19,12 +19,13 @@
 #include "crypto/aes.h"
 #include "views.h"
 
-namespace sphynx {
+namespace sphynx::ot {
 
 // left_sums: K_1 .. K_depth, whose number is the depth; leaves: 2^depth.
-void expand_correlated_tree(const AesKey& key, Block s, Block delta, BlockSpan leaves, BlockSpan left_sums);
+void expand_correlated_tree(const crypto::AesKey& key, Block s, Block delta, BlockSpan leaves,
+                            BlockSpan left_sums);
 
 // known_sums[l - 1] = K_l xor b_l delta.
-void expand_without(std::uint64_t missing, const AesKey& key, BlockView known_sums, BlockSpan leaves);
+void expand_without(std::uint64_t missing, const crypto::AesKey& key, BlockView known_sums, BlockSpan leaves);
 
-}  // namespace sphynx
+}  // namespace sphynx::ot

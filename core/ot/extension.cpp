@@ -16,7 +16,10 @@
 #include "secret.h"
 #include "threads.h"
 
-namespace sphynx {
+namespace sphynx::ot {
+
+using crypto::AesKey;
+
 namespace {
 
 constexpr std::size_t kTile =
@@ -25,7 +28,7 @@ constexpr std::size_t kTile =
 // rows[b * count ..] = the sum of the streams of all leaves whose index has bit b, u = the sum of all. The
 // index runs like a binary counter: `pending[l]` is the sum over the last finished left subtree of height l.
 // Leaf 0 adds to u only: the sender, who lacks it and wants no u (nullptr), may have any key in its place.
-void sum_streams(const SymmetricKernels& kernels, const AesKey* leaves, unsigned depth, Block salt,
+void sum_streams(const crypto::SymmetricKernels& kernels, const AesKey* leaves, unsigned depth, Block salt,
                  std::uint64_t column_block, std::size_t count, Block* rows, Block* u) {
     const Block counter = {salt.lo, __builtin_bswap64(column_block)};
     Block pending[9][kTile];
@@ -80,10 +83,10 @@ void for_tiles(std::size_t column_blocks, std::size_t count, Block alpha, RowHas
 void store_transposed(BlockView rows, BlockSpan out) {
     const std::size_t columns = rows.size() / 128;
     if (out.size() == rows.size()) {
-        transpose_rows_to_blocks(rows.data(), columns, out.data());
+        bits::transpose_rows_to_blocks(rows.data(), columns, out.data());
     } else {
         Block padded[128 * kTile];
-        transpose_rows_to_blocks(rows.data(), columns, padded);
+        bits::transpose_rows_to_blocks(rows.data(), columns, padded);
         std::copy_n(padded, out.size(), out.data());
         zeroise(padded, sizeof padded);
     }
@@ -97,9 +100,9 @@ void for_tweaked(Block r, std::size_t count, unsigned threads, const Work& work)
     constexpr std::size_t most = 256;
     constexpr std::uint64_t stream = 1;  // garbling takes the keys of its gates from stream 0 of the same R
     Block raw;
-    expand_seed(AesKey(r), stream, 0, &raw, 1);
+    crypto::expand_seed(AesKey(r), stream, 0, &raw, 1);
     const AesKey key(raw);
-    const Tweaks tweaks(r);
+    const crypto::Tweaks tweaks(r);
     parallel_ranges(count, kHashGrain, threads, [&](std::size_t begin, std::size_t end) {
         Block own[most];
         for (std::size_t first = begin; first < end; first += most) {
@@ -136,21 +139,21 @@ LeafStreams::LeafStreams(unsigned parameter, bool is_checked) : k(parameter), ch
 }
 
 void LeafStreams::bind(ByteView said) {
-    Blake2b hash(sizeof context_, "sphynx OT session");
+    crypto::Blake2b hash(sizeof context_, "sphynx OT session");
     hash.update(&context_, sizeof context_);
     hash.update(said.data(), said.size());
     hash.finish(&context_);
 }
 
 Block LeafStreams::challenge(std::size_t count, bool random_choices, BlockView sent) const {
-    Blake2b hash(sizeof(Block), "sphynx OT extension");
+    crypto::Blake2b hash(sizeof(Block), "sphynx OT extension");
     hash.update(&context_, sizeof context_);
     hash.update(extensions);
     hash.update(count);
     hash.update(random_choices);
     // The message is public and long: by a hash that takes it eight blocks at a time.
-    std::uint8_t of_message[kBlake2spBytes];
-    blake2sp(sent.data(), sent.size_bytes(), of_message);
+    std::uint8_t of_message[crypto::kBlake2spBytes];
+    crypto::blake2sp(sent.data(), sent.size_bytes(), of_message);
     hash.update(of_message, sizeof of_message);
     Block alpha;
     hash.finish(&alpha);
@@ -165,11 +168,11 @@ void LeafStreams::begin_session(Block drawn) {
 Block LeafStreams::early_tweak() const {
     const Block index = {extensions, 0};
     Block tweak;
-    aes_encrypt(early_tweaks_, &index, &tweak, 1);
+    crypto::aes_encrypt(early_tweaks_, &index, &tweak, 1);
     return tweak;
 }
 
-OtReceiver::OtReceiver(unsigned k, bool checked, BlockView base_pairs, Prg& prg, BlockSpan setup)
+OtReceiver::OtReceiver(unsigned k, bool checked, BlockView base_pairs, crypto::Prg& prg, BlockSpan setup)
     : streams_(k, checked) {
     const Block session = setup[2 * kBaseOtCount] = prg.block();
     Block* digests = setup.data() + 2 * kBaseOtCount + 1;  // of each tree, then of all
@@ -201,7 +204,7 @@ OtReceiver::OtReceiver(unsigned k, bool checked, BlockView base_pairs, Prg& prg,
 // are not all OTs have a place of their own.
 void OtReceiver::extend(WordSpan choices, bool random_choices, BlockSpan message, BlockSpan t,
                         unsigned threads) {
-    const SymmetricKernels& kernels = symmetric_kernels();
+    const crypto::SymmetricKernels& kernels = crypto::symmetric_kernels();
     const bool checked = streams_.checked;
     const std::size_t count = t.size(), sent_trees = streams_.trees() - (random_choices ? 1 : 0);
     const std::size_t column_blocks = column_blocks_of(count, checked);
@@ -214,7 +217,7 @@ void OtReceiver::extend(WordSpan choices, bool random_choices, BlockSpan message
     if (!random_choices) {
         std::memcpy(static_cast<void*>(r.data()), choices.data(), choices.size_bytes());
         const Block number = {streams_.extensions, 0};
-        if (checked) aes_encrypt(mask_choices_, &number, &r.back(), 1);
+        if (checked) crypto::aes_encrypt(mask_choices_, &number, &r.back(), 1);
     }
     for_tiles(column_blocks, count, {}, nullptr, threads,
               [&](std::size_t column, std::size_t columns, std::size_t, RowHashes&) {
@@ -267,7 +270,7 @@ void OtReceiver::extend(WordSpan choices, bool random_choices, BlockSpan message
 void hash_received(Block r, BlockSpan t, unsigned threads) {
     for_tweaked(r, t.size(), threads,
                 [t](const AesKey& key, const Block* tweaks, std::size_t first, std::size_t ots) {
-                    hash_blocks(key, &t[first], tweaks, &t[first], ots);
+                    crypto::hash_blocks(key, &t[first], tweaks, &t[first], ots);
                 });
 }
 
@@ -305,7 +308,7 @@ OtSender::OtSender(unsigned k, bool checked, Block delta, BlockView base_keys, B
 
 bool OtSender::extend(bool random_choices, BlockView message, BlockSpan q, unsigned threads) {
     if (has_refused_) return false;
-    const SymmetricKernels& kernels = symmetric_kernels();
+    const crypto::SymmetricKernels& kernels = crypto::symmetric_kernels();
     const bool checked = streams_.checked;
     const std::size_t count = q.size(), sent_trees = streams_.trees() - (random_choices ? 1 : 0);
     const std::size_t column_blocks = column_blocks_of(count, checked),
@@ -356,9 +359,9 @@ void OtSender::hash(Block r, BlockView q, BlockSpan zeros, BlockSpan ones, unsig
     for_tweaked(r, q.size(), threads,
                 [&](const AesKey& key, const Block* tweaks, std::size_t first, std::size_t ots) {
                     for (std::size_t j = first; j < first + ots; ++j) ones[j] = q[j] ^ delta_;
-                    hash_blocks(key, &ones[first], tweaks, &ones[first], ots);
-                    hash_blocks(key, &q[first], tweaks, &zeros[first], ots);
+                    crypto::hash_blocks(key, &ones[first], tweaks, &ones[first], ots);
+                    crypto::hash_blocks(key, &q[first], tweaks, &zeros[first], ots);
                 });
 }
 
-}  // namespace sphynx
+}  // namespace sphynx::ot

@@ -32,7 +32,7 @@
 #include "crypto/prg.h"
 #include "ot/tree_check.h"
 
-namespace sphynx {
+namespace sphynx::ot {
 
 constexpr std::size_t kBaseOtCount = 128;
 
@@ -46,8 +46,8 @@ struct LeafStreams {
 
     unsigned k;
     bool checked;
-    std::vector<unsigned> depths;  // of each tree; all k but possibly the last
-    std::vector<AesKey> leaves;    // tree after tree
+    std::vector<unsigned> depths;        // of each tree; all k but possibly the last
+    std::vector<crypto::AesKey> leaves;  // tree after tree
     std::uint64_t next_column_block = 0;
     std::uint64_t extensions = 0;
 
@@ -67,7 +67,7 @@ struct LeafStreams {
 
   private:
     Block session_ = {};
-    AesKey early_tweaks_;
+    crypto::AesKey early_tweaks_;
     Digest context_;
 };
 
@@ -75,7 +75,7 @@ class OtReceiver {
   public:
     // base_pairs[2 j], [2 j + 1]: both keys of base OT j. `setup` receives setup_blocks blocks to send. All
     // secrets are drawn here.
-    OtReceiver(unsigned k, bool checked, BlockView base_pairs, Prg& prg, BlockSpan setup);
+    OtReceiver(unsigned k, bool checked, BlockView base_pairs, crypto::Prg& prg, BlockSpan setup);
 
     void bind(ByteView said) { streams_.bind(said); }
 
@@ -87,7 +87,7 @@ class OtReceiver {
 
   private:
     LeafStreams streams_;
-    AesKey mask_choices_;  // choices of the block that hides h(r): AES of the extension's number
+    crypto::AesKey mask_choices_;  // choices of the block that hides h(r): AES of the extension's number
 };
 
 // Hashes the t of an extension, r its tweak, into the random-OT outputs, in place.
@@ -123,4 +123,4 @@ class OtSender {
     bool has_refused_ = false;
 };
 
-}  // namespace sphynx
+}  // namespace sphynx::ot

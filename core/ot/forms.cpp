@@ -8,7 +8,7 @@
 #include "crypto/prg.h"
 #include "threads.h"
 
-namespace sphynx {
+namespace sphynx::ot {
 namespace {
 
 std::uint64_t choice_mask(WordView choices, std::size_t j) {
@@ -18,7 +18,7 @@ std::uint64_t choice_mask(WordView choices, std::size_t j) {
 }  // namespace
 
 void low_bit_planes(Pads pads, unsigned width, WordSpan planes) {
-    const std::size_t count = pads.size(), words = plane_words(count);
+    const std::size_t count = pads.size(), words = bits::plane_words(count);
     std::uint64_t low[64], bits[64];
     for (std::size_t word = 0; word < words; ++word) {
         const Block* from = pads.data() + 64 * word;
@@ -31,7 +31,7 @@ void low_bit_planes(Pads pads, unsigned width, WordSpan planes) {
             }
         } else {
             for (std::size_t j = 0; j < used; ++j) low[j] = from[j].lo;
-            bits_of_word(low, used, 0, width, bits);
+            bits::bits_of_word(low, used, 0, width, bits);
             for (unsigned bit = 0; bit < width; ++bit) planes[bit * words + word] = bits[bit];
         }
     }
@@ -41,10 +41,10 @@ void low_bit_planes(Pads pads, unsigned width, WordSpan planes) {
 
 void expand_pads(Pads pads, std::size_t length, BlockSpan out, unsigned threads) {
     constexpr std::size_t of_key = 64;  // blocks that take as long as a key's schedule
-    const std::size_t grain = std::max<std::size_t>(1, kSeedGrain / (length + of_key));
+    const std::size_t grain = std::max<std::size_t>(1, crypto::kSeedGrain / (length + of_key));
     parallel_ranges(pads.size(), grain, threads, [&](std::size_t begin, std::size_t end) {
         for (std::size_t j = begin; j < end; ++j)
-            expand_seed(AesKey(pads[j]), 0, 0, out.data() + j * length, length);
+            crypto::expand_seed(crypto::AesKey(pads[j]), 0, 0, out.data() + j * length, length);
     });
 }
 
@@ -70,16 +70,16 @@ void send_products(Pads m0, Pads m1, WordView x, unsigned width, ByteSpan messag
         corrections[j] = m0[j].lo + x[j] - m1[j].lo;
         shares[j] = -m0[j].lo & ring;
     }
-    pack_ring(corrections.data(), count, width, message.data());
+    bits::pack_ring(corrections.data(), count, width, message.data());
 }
 
 void receive_products(Pads m_r, WordView choices, ByteView message, unsigned width, WordSpan shares) {
     const std::size_t count = m_r.size();
     const std::uint64_t ring = ~std::uint64_t{0} >> (64 - width);
-    unpack_ring(message.data(), count, width, shares.data());
+    bits::unpack_ring(message.data(), count, width, shares.data());
     for (std::size_t j = 0; j < count; ++j) {
         shares[j] = (m_r[j].lo + (choice_mask(choices, j) & shares[j])) & ring;
     }
 }
 
-}  // namespace sphynx
+}  // namespace sphynx::ot

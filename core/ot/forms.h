@@ -12,7 +12,7 @@
 
 #include "views.h"
 
-namespace sphynx {
+namespace sphynx::ot {
 
 // The first argument tells how many OTs there are, `count`; the others fit it.
 using Pads = BlockView;
@@ -31,4 +31,4 @@ void receive_chosen(Pads m_r, WordView choices, BlockView message, BlockSpan out
 void send_products(Pads m0, Pads m1, WordView x, unsigned width, ByteSpan message, WordSpan shares);
 void receive_products(Pads m_r, WordView choices, ByteView message, unsigned width, WordSpan shares);
 
-}  // namespace sphynx
+}  // namespace sphynx::ot

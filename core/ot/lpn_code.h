@@ -11,7 +11,7 @@
 #include "crypto/aes.h"
 #include "views.h"
 
-namespace sphynx {
+namespace sphynx::ot {
 
 constexpr std::size_t kLpnRowWeight = 10;
 
@@ -24,8 +24,8 @@ class LpnCode {
     void add_rows(BlockView vector, std::size_t first_row, BlockSpan out) const;
 
   private:
-    AesKey seed_;
+    crypto::AesKey seed_;
     std::size_t secret_;
 };
 
-}  // namespace sphynx
+}  // namespace sphynx::ot

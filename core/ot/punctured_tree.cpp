@@ -2,7 +2,7 @@
 
 #include "crypto/aes.h"
 
-namespace sphynx {
+namespace sphynx::ot {
 namespace {
 
 struct Children {
@@ -10,10 +10,10 @@ struct Children {
 };
 
 Children children_of(Block node, Block salt, std::size_t bit) {
-    const AesKey key(node);
+    const crypto::AesKey key(node);
     const Block plain[2] = {salt ^ Block{2 * bit, 0}, salt ^ Block{2 * bit + 1, 0}};
     Block cipher[2];
-    aes_encrypt(key, plain, cipher, 2);
+    crypto::aes_encrypt(key, plain, cipher, 2);
     return {cipher[0], cipher[1]};
 }
 
@@ -58,4 +58,4 @@ std::vector<Block> expand_punctured_tree(unsigned delta, Block salt, BlockView k
     return nodes;
 }
 
-}  // namespace sphynx
+}  // namespace sphynx::ot

@@ -14,7 +14,7 @@
 
 #include "views.h"
 
-namespace sphynx {
+namespace sphynx::ot {
 
 // Leaves x = 0 .. 2^depth - 1 under `root`; level_sums[2 b + c], b < depth, is the sum of all children with bit c at the
 // level of bit b of x (the root's children are bit depth - 1).
@@ -23,4 +23,4 @@ std::vector<Block> expand_tree(Block root, Block salt, BlockSpan level_sums);
 // Leaves y = 1 .. 2^depth - 1 (y = 0 is left zero) from known_sums[b] = level_sums[2 b + (1 xor delta_b)], b < depth.
 std::vector<Block> expand_punctured_tree(unsigned delta, Block salt, BlockView known_sums);
 
-}  // namespace sphynx
+}  // namespace sphynx::ot

@@ -1,19 +1,19 @@
 #include "ot/row_check.h"
 
-namespace sphynx {
+namespace sphynx::ot {
 
 RowHashes::RowHashes(Block alpha, std::size_t column, std::size_t last)
-    : alpha_(alpha), factor_(field_power(alpha, column + 1)), column_(column), last_(last) {}
+    : alpha_(alpha), factor_(crypto::field_power(alpha, column + 1)), column_(column), last_(last) {}
 
 void RowHashes::add(BlockView rows, BlockView r) {
     const std::size_t columns = rows.size() / kCheckRows;
-    Block factors[kMostFoldedColumns];
+    Block factors[crypto::kMostFoldedColumns];
     for (std::size_t j = 0; j < columns; ++j, ++column_) {
         factors[j] = column_ == last_ ? Block{1, 0} : factor_;
-        factor_ = field_product(factor_, alpha_);
+        factor_ = crypto::field_product(factor_, alpha_);
     }
-    fold_rows(rows.data(), kCheckRows, columns, factors, of_rows_);
-    if (!r.empty()) fold_rows(r.data(), 1, columns, factors, &of_choices_);
+    crypto::fold_rows(rows.data(), kCheckRows, columns, factors, of_rows_);
+    if (!r.empty()) crypto::fold_rows(r.data(), 1, columns, factors, &of_choices_);
 }
 
 RowHashes& RowHashes::operator^=(const RowHashes& other) {
@@ -28,11 +28,11 @@ Digest RowHashes::digest_of_rows(BlockView corrections) const {
         hashes[b] = of_rows_[b].reduced() ^ (corrections.empty() ? Block{} : corrections[b]);
     }
     Digest digest;
-    Blake2b hash(sizeof digest, "sphynx OT rows");
+    crypto::Blake2b hash(sizeof digest, "sphynx OT rows");
     hash.update(hashes, sizeof hashes);
     hash.finish(&digest);
     zeroise(hashes, sizeof hashes);
     return digest;
 }
 
-}  // namespace sphynx
+}  // namespace sphynx::ot

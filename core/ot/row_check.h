@@ -17,7 +17,7 @@
 #include "crypto/field.h"
 #include "ot/tree_check.h"
 
-namespace sphynx {
+namespace sphynx::ot {
 
 constexpr std::size_t kCheckRows = 128;
 
@@ -37,9 +37,9 @@ class RowHashes {
     Digest digest_of_rows(BlockView corrections) const;
 
   private:
-    OpenSum of_choices_, of_rows_[kCheckRows];
+    crypto::OpenSum of_choices_, of_rows_[kCheckRows];
     Block alpha_, factor_;  // factor_: of the next column
     std::size_t column_, last_;
 };
 
-}  // namespace sphynx
+}  // namespace sphynx::ot

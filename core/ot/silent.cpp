@@ -11,7 +11,7 @@
 #include "secret.h"
 #include "threads.h"
 
-namespace sphynx {
+namespace sphynx::ot {
 namespace {
 
 constexpr unsigned kMostDepth = 24;
@@ -81,7 +81,7 @@ struct BatchKeys {
 };
 
 BatchKeys keys_of_batch(Block session, std::uint64_t number) {
-    Blake2b hash(sizeof(BatchKeys), "sphynx silent batch");
+    crypto::Blake2b hash(sizeof(BatchKeys), "sphynx silent batch");
     hash.update(&session, sizeof session);
     hash.update(number);
     BatchKeys keys;
@@ -124,7 +124,7 @@ SilentSender::~SilentSender() {
 void SilentSender::leaves_of(const Batch& batch, std::size_t tree, BlockSpan leaves,
                              BlockSpan left_sums) const {
     Block root;
-    expand_seed(batch.roots, 0, tree, &root, 1);
+    crypto::expand_seed(batch.roots, 0, tree, &root, 1);
     expand_correlated_tree(batch.tree_key, root, delta_, leaves, left_sums);
 }
 
@@ -135,7 +135,7 @@ void SilentSender::results(const Batch& batch, std::size_t first, BlockSpan out,
     });
 }
 
-void SilentSender::refill(Prg& prg, BlockSpan message, unsigned threads) {
+void SilentSender::refill(crypto::Prg& prg, BlockSpan message, unsigned threads) {
     std::vector<Block> seeds = std::move(first_seeds_);
     if (!batches_.empty()) {
         seeds.resize(shape_.seeds());
@@ -143,7 +143,7 @@ void SilentSender::refill(Prg& prg, BlockSpan message, unsigned threads) {
         if (batches_.front().used == shape_.usable()) batches_.pop_front();
     }
     Batch& batch = batches_.emplace_back(shape_, session_, batch_count_++, std::move(seeds));
-    batch.roots = AesKey(prg.block());
+    batch.roots = crypto::AesKey(prg.block());
     const unsigned depth = shape_.depth;
     const Block* const masks = batch.seeds.data() + shape_.secret;
     parallel_ranges(shape_.trees, 1, threads, [&](std::size_t begin, std::size_t end) {
@@ -168,7 +168,7 @@ Digest SilentSender::prove(Block masked, unsigned threads) const {
         leaves_of(batch, tree, leaves, BlockSpan(sums).first(shape_.depth));
     });
     sum ^= field_element_of(BlockView(batch.seeds).last(SilentShape::kCheckOts));
-    return silent_proof(session_, batch_count_, sum ^ field_product(masked, delta_));
+    return silent_proof(session_, batch_count_, sum ^ crypto::field_product(masked, delta_));
 }
 
 void SilentSender::extend(BlockView corrections, BlockSpan q, unsigned threads) {
@@ -288,4 +288,4 @@ void SilentReceiver::extend(WordSpan choices, bool random_choices, BlockSpan mes
     }
 }
 
-}  // namespace sphynx
+}  // namespace sphynx::ot

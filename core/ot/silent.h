@@ -43,7 +43,7 @@
 #include "ot/lpn_code.h"
 #include "ot/tree_check.h"
 
-namespace sphynx {
+namespace sphynx::ot {
 
 struct SilentShape {
     std::size_t secret, trees;
@@ -74,7 +74,7 @@ struct SilentBatch {
 
     std::vector<Block> seeds;
     LpnCode code;
-    AesKey tree_key;  // public, as the code is
+    crypto::AesKey tree_key;  // public, as the code is
     std::size_t used = 0;
 };
 
@@ -87,7 +87,7 @@ class SilentSender {
     SilentSender& operator=(const SilentSender&) = delete;
 
     // Begins another batch; `message`: refill_blocks() blocks to send. Secrets are drawn from `prg`.
-    void refill(Prg& prg, BlockSpan message, unsigned threads);
+    void refill(crypto::Prg& prg, BlockSpan message, unsigned threads);
 
     // What a receiver that checks expects for the trees of the last refill.
     Digest prove(Block masked, unsigned threads) const;
@@ -100,7 +100,7 @@ class SilentSender {
   private:
     struct Batch : SilentBatch {
         using SilentBatch::SilentBatch;
-        AesKey roots;
+        crypto::AesKey roots;
     };
     void leaves_of(const Batch& batch, std::size_t tree, BlockSpan leaves, BlockSpan left_sums) const;
     void results(const Batch& batch, std::size_t first, BlockSpan out, unsigned threads) const;
@@ -155,4 +155,4 @@ class SilentReceiver {
     std::deque<Batch> batches_;
 };
 
-}  // namespace sphynx
+}  // namespace sphynx::ot

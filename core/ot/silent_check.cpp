@@ -6,7 +6,9 @@
 #include "crypto/field.h"
 #include "crypto/tweaks.h"
 
-namespace sphynx {
+namespace sphynx::ot {
+
+using crypto::field_product;
 
 LeafPolynomial::LeafPolynomial(Block alpha, unsigned depth) : depth_(depth) {
     for (Block power = alpha; squares_.size() <= depth; power = field_product(power, power)) {
@@ -22,9 +24,9 @@ Block LeafPolynomial::of_tree(BlockView leaves) const {
     const std::size_t columns = std::min(kStep, leaves.size());
     Block sum = {};
     for (std::size_t x = 0; x < leaves.size(); x += columns) {
-        OpenSum next;
-        fold_rows(&sum, 1, 1, &next_step_, &next);
-        fold_rows(&leaves[x], 1, columns, factors_, &next);
+        crypto::OpenSum next;
+        crypto::fold_rows(&sum, 1, 1, &next_step_, &next);
+        crypto::fold_rows(&leaves[x], 1, columns, factors_, &next);
         sum = next.reduced();
     }
     return sum;
@@ -46,7 +48,7 @@ Block LeafPolynomial::of_batch(BlockView trees) const {
 }
 
 Block silent_challenge(Block session, std::uint64_t batch, BlockView message) {
-    Blake2b hash(sizeof(Block), "sphynx silent trees");
+    crypto::Blake2b hash(sizeof(Block), "sphynx silent trees");
     hash.update(&session, sizeof session);
     hash.update(batch);
     hash.update(message.data(), message.size_bytes());
@@ -57,12 +59,12 @@ Block silent_challenge(Block session, std::uint64_t batch, BlockView message) {
 
 Block field_element_of(BlockView blocks) {
     Block sum = {};
-    for (std::size_t i = blocks.size(); i-- > 0;) sum = doubled(sum) ^ blocks[i];
+    for (std::size_t i = blocks.size(); i-- > 0;) sum = crypto::doubled(sum) ^ blocks[i];
     return sum;
 }
 
 Digest silent_proof(Block session, std::uint64_t batch, Block sum) {
-    Blake2b hash(sizeof(Digest), "sphynx silent proof");
+    crypto::Blake2b hash(sizeof(Digest), "sphynx silent proof");
     hash.update(&session, sizeof session);
     hash.update(batch);
     hash.update(&sum, sizeof sum);
@@ -71,4 +73,4 @@ Digest silent_proof(Block session, std::uint64_t batch, Block sum) {
     return proof;
 }
 
-}  // namespace sphynx
+}  // namespace sphynx::ot

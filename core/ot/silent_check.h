@@ -5,7 +5,7 @@
 
 #include "ot/tree_check.h"
 
-namespace sphynx {
+namespace sphynx::ot {
 
 class LeafPolynomial {
   public:
@@ -31,4 +31,4 @@ Block silent_challenge(Block session, std::uint64_t batch, BlockView message);
 Block field_element_of(BlockView blocks);
 Digest silent_proof(Block session, std::uint64_t batch, Block sum);
 
-}  // namespace sphynx
+}  // namespace sphynx::ot

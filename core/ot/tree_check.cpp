@@ -3,7 +3,7 @@
 #include <cstring>
 #include <vector>
 
-namespace sphynx {
+namespace sphynx::ot {
 
 TreeCheck::TreeCheck(Block session) : session_(session), all_(sizeof(Digest), "sphynx OT trees") {
     all_.update(&session_, sizeof session_);
@@ -11,7 +11,7 @@ TreeCheck::TreeCheck(Block session) : session_(session), all_(sizeof(Digest), "s
 
 Digest TreeCheck::tag_and_seed(Block& leaf, std::size_t x) const {
     std::uint8_t digest[sizeof(Digest) + sizeof(Block)];
-    Blake2b hash(sizeof digest, "sphynx OT leaf");
+    crypto::Blake2b hash(sizeof digest, "sphynx OT leaf");
     hash.update(&session_, sizeof session_);
     hash.update(tree_);
     hash.update(x);
@@ -66,4 +66,4 @@ Digest TreeCheck::all_tags() {
     return digest;
 }
 
-}  // namespace sphynx
+}  // namespace sphynx::ot

@@ -13,7 +13,7 @@
 #include "crypto/blake2b.h"
 #include "views.h"
 
-namespace sphynx {
+namespace sphynx::ot {
 
 struct Digest {
     Block words[2] = {};
@@ -49,7 +49,7 @@ class TreeCheck {
 
     Block session_;
     std::size_t tree_ = 0;
-    Blake2b all_;
+    crypto::Blake2b all_;
 };
 
-}  // namespace sphynx
+}  // namespace sphynx::ot

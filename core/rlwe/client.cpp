@@ -9,6 +9,8 @@
 
 namespace sphynx::rlwe {
 
+using crypto::AesKey;
+
 void UsedCoefficients::check(const Params& params) const {
     for (const std::uint32_t i : index) {
         if (i >= static_cast<std::uint32_t>(params.n()))
@@ -40,7 +42,7 @@ void expand_uniform(const Params& params, Block seed, std::int32_t* out) {
     }
 }
 
-SecretKey::SecretKey(std::shared_ptr<const Params> params, Prg& prg)
+SecretKey::SecretKey(std::shared_ptr<const Params> params, crypto::Prg& prg)
     : params_(std::move(params)),
       codec_(*params_),
       secret_(params_->poly_size()),
@@ -81,14 +83,14 @@ void SecretKey::encrypt_one(const std::uint64_t* message, Block seed, SeedStream
     }
 }
 
-void SecretKey::public_key(Prg& prg, std::uint8_t* out) const {
+void SecretKey::public_key(crypto::Prg& prg, std::uint8_t* out) const {
     const Block seed = prg.block();
     const AesKey key(prg.block());
     SeedStream errors(key, 0);
     encrypt_one(nullptr, seed, errors, out);
 }
 
-void SecretKey::encrypt(const std::uint64_t* message, std::size_t count, Prg& prg, unsigned threads,
+void SecretKey::encrypt(const std::uint64_t* message, std::size_t count, crypto::Prg& prg, unsigned threads,
                         std::uint8_t* out) const {
     std::vector<Block> seeds(count);
     prg.fill_blocks(seeds.data(), count);

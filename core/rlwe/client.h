@@ -37,14 +37,14 @@ void expand_uniform(const Params& params, Block seed, std::int32_t* out);
 
 class SecretKey {
   public:
-    SecretKey(std::shared_ptr<const Params> params, Prg& prg);
+    SecretKey(std::shared_ptr<const Params> params, crypto::Prg& prg);
 
     const Params& params() const { return *params_; }
 
     // out: params().public_key_bytes().
-    void public_key(Prg& prg, std::uint8_t* out) const;
+    void public_key(crypto::Prg& prg, std::uint8_t* out) const;
     // message: count x n ring elements; out: count x params().upload_bytes().
-    void encrypt(const std::uint64_t* message, std::size_t count, Prg& prg, unsigned threads,
+    void encrypt(const std::uint64_t* message, std::size_t count, crypto::Prg& prg, unsigned threads,
                  std::uint8_t* out) const;
     // wire: `tiles` times all replies of `used`; out: tiles x used.total() ring elements, in wire order.
     void decrypt(std::span<const std::uint8_t> wire, const UsedCoefficients& used, std::size_t tiles,

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "crypto/block.h"
+#include "block.h"
 
 namespace sphynx::rlwe {
 

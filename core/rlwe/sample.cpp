@@ -8,7 +8,7 @@ namespace sphynx::rlwe {
 
 const std::uint64_t* SeedStream::words(std::size_t count) {
     const std::size_t blocks = (std::min(count, kWords) + 1) / 2;
-    expand_seed(key_, stream_, next_block_, buffer_, blocks);
+    crypto::expand_seed(key_, stream_, next_block_, buffer_, blocks);
     next_block_ += blocks;
     return &buffer_[0].lo;
 }

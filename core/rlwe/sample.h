@@ -34,7 +34,7 @@ class SecretVector : public std::vector<std::int32_t> {
 // One stream of a seed, read in order.
 class SeedStream {
   public:
-    SeedStream(const AesKey& key, std::uint64_t stream) : key_(key), stream_(stream) {}
+    SeedStream(const crypto::AesKey& key, std::uint64_t stream) : key_(key), stream_(stream) {}
     ~SeedStream() { zeroise(buffer_, sizeof buffer_); }
     SeedStream(const SeedStream&) = delete;
     SeedStream& operator=(const SeedStream&) = delete;
@@ -44,7 +44,7 @@ class SeedStream {
     const std::uint64_t* words(std::size_t count);
 
   private:
-    const AesKey key_;
+    const crypto::AesKey key_;
     std::uint64_t stream_;
     std::uint64_t next_block_ = 0;
     Block buffer_[kWords / 2];

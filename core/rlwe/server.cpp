@@ -175,8 +175,8 @@ std::uint8_t* mask_and_pack(const Params& params, const RnsCodec& codec, SeedStr
 }  // namespace
 
 void respond(const PublicKey& key, const Weights& weights, const std::vector<const std::int32_t*>& inputs,
-             std::size_t tiles, const UsedCoefficients& used, Prg& prg, unsigned threads, std::uint8_t* wire,
-             std::uint64_t* share) {
+             std::size_t tiles, const UsedCoefficients& used, crypto::Prg& prg, unsigned threads,
+             std::uint8_t* wire, std::uint64_t* share) {
     const Params& params = key.params();
     used.check(params);
     const std::size_t replies = weights.replies(), stride = sum_stride(params);
@@ -190,7 +190,7 @@ void respond(const PublicKey& key, const Weights& weights, const std::vector<con
         wire_at[j] = wire_at[j - 1] + params.reply_bytes(used.count[j - 1]);
         share_at[j] = share_at[j - 1] + used.count[j - 1];
     }
-    const AesKey randomness_key(prg.block());
+    const crypto::AesKey randomness_key(prg.block());
     parallel_ranges(tiles * replies, 1, threads, [&](std::size_t begin, std::size_t end) {
         for (std::size_t task = begin; task < end; ++task) {
             const std::size_t tile = task / replies, j = task % replies;

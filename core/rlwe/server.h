@@ -107,7 +107,7 @@ void refresh(const PublicKey& key, SeedStream& randomness, std::int32_t* c0, std
 
 // The whole answer. wire: tiles x used.reply_bytes; share: tiles x used.total() ring elements.
 void respond(const PublicKey& key, const Weights& weights, const std::vector<const std::int32_t*>& inputs,
-             std::size_t tiles, const UsedCoefficients& used, Prg& prg, unsigned threads, std::uint8_t* wire,
-             std::uint64_t* share);
+             std::size_t tiles, const UsedCoefficients& used, crypto::Prg& prg, unsigned threads,
+             std::uint8_t* wire, std::uint64_t* share);
 
 }  // namespace sphynx::rlwe

@@ -26,6 +26,12 @@
 #include "secret.h"
 
 using namespace sphynx;
+using namespace sphynx::bits;
+using namespace sphynx::circuit;
+using namespace sphynx::crypto;
+using namespace sphynx::garble;
+using namespace sphynx::gmw;
+using namespace sphynx::ot;
 
 namespace {
 
@@ -62,7 +68,7 @@ void run_garbling() {
     const std::vector<std::uint64_t> planes = secrets<std::uint64_t>(inputs * words);
     std::vector<Block> labels(zeros.size()), tables(2 * circuit.and_count() * instances);
     std::vector<std::uint64_t> colours(14 * words);
-    garble(plan, batch, delta, zeros, tables, {colours});
+    garble::garble(plan, batch, delta, zeros, tables, {colours});
     encode_labels(delta, zeros, planes, instances, labels, 1);
     evaluate(plan, batch, labels, tables, {colours});
 }

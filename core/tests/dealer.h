@@ -8,11 +8,11 @@
 #include "crypto/prg.h"
 #include "gmw/party.h"
 
-namespace sphynx {
+namespace sphynx::gmw {
 
 using Planes = std::vector<std::uint64_t>;
 
-inline Planes random_words(Prg& prg, std::size_t size) {
+inline Planes random_words(crypto::Prg& prg, std::size_t size) {
     Planes words(size);
     prg.fill(words.data(), 8 * size);
     return words;
@@ -20,7 +20,7 @@ inline Planes random_words(Prg& prg, std::size_t size) {
 
 class DealtNodes {
   public:
-    DealtNodes(const CarryTree& tree, std::size_t words, Prg& prg) {
+    DealtNodes(const CarryTree& tree, std::size_t words, crypto::Prg& prg) {
         using M = NodeMasks;
         deal(pairs_, M::pair_rows, tree.pair_count() * words, prg,
              {{M::pair_ab, M::pair_a, M::pair_b}, {M::pair_ac, M::pair_a, M::pair_c}});
@@ -42,7 +42,7 @@ class DealtNodes {
         int row, x, y;
     };
     // Both parties' rows of `size` words, random but for products of rows that come before them.
-    static void deal(Planes (&masks)[2], int rows, std::size_t size, Prg& prg,
+    static void deal(Planes (&masks)[2], int rows, std::size_t size, crypto::Prg& prg,
                      const std::vector<Product>& products) {
         for (Planes& own : masks) own = random_words(prg, static_cast<std::size_t>(rows) * size);
         for (const auto& [row, x, y] : products) {
@@ -66,10 +66,10 @@ struct Dealt {
     DealtNodes nodes;
 
     // x_c: the client's shares.
-    Dealt(const GadgetShape& shape, const Planes& x_c, Prg& prg)
-        : nodes(shape.digits().tree(), plane_words(shape.count), prg) {
+    Dealt(const GadgetShape& shape, const Planes& x_c, crypto::Prg& prg)
+        : nodes(shape.digits().tree(), bits::plane_words(shape.count), prg) {
         const Digits digits = shape.digits();
-        const std::size_t count = shape.count, words = plane_words(count);
+        const std::size_t count = shape.count, words = bits::plane_words(count);
         leaf_masks = random_words(prg, digits.code_rows() * words);
         leaf_products[0] = leaf_products[1] = random_words(prg, digits.product_rows() * words);
         Planes bits_c(digits.bit_rows() * words);
@@ -130,4 +130,4 @@ struct Dealt {
     }
 };
 
-}  // namespace sphynx
+}  // namespace sphynx::gmw

@@ -10,6 +10,7 @@
 #include "crypto/kernels.h"
 
 using namespace sphynx;
+using namespace sphynx::crypto;
 
 namespace {
 

@@ -7,6 +7,7 @@
 #include "check.h"
 
 using namespace sphynx;
+using namespace sphynx::crypto;
 
 int main() {
     const std::uint8_t of_abc[64] = {

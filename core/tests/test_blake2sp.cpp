@@ -14,6 +14,7 @@
 #include "cpu.h"
 
 using namespace sphynx;
+using namespace sphynx::crypto;
 
 namespace {
 

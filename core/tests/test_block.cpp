@@ -1,4 +1,4 @@
-#include "crypto/block.h"
+#include "block.h"
 
 #include "check.h"
 

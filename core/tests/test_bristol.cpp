@@ -8,6 +8,8 @@
 #include "crypto/prg.h"
 
 using namespace sphynx;
+using namespace sphynx::circuit;
+using namespace sphynx::crypto;
 
 namespace {
 

@@ -8,6 +8,9 @@
 #include "crypto/prg.h"
 
 using namespace sphynx;
+using namespace sphynx::bits;
+using namespace sphynx::circuit;
+using namespace sphynx::crypto;
 
 namespace {
 

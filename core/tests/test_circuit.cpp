@@ -4,6 +4,7 @@
 #include "check.h"
 
 using namespace sphynx;
+using namespace sphynx::circuit;
 
 int main() {
     const Circuit majority{.wire_count = 7,

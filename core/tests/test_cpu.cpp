@@ -8,6 +8,7 @@
 #include "ring/dot.h"
 
 using namespace sphynx;
+using namespace sphynx::crypto;
 
 namespace {
 

@@ -13,6 +13,9 @@
 #include "crypto/prg.h"
 
 using namespace sphynx;
+using namespace sphynx::bits;
+using namespace sphynx::crypto;
+using namespace sphynx::ot;
 
 namespace {
 

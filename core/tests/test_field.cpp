@@ -9,6 +9,7 @@
 #include "crypto/tweaks.h"
 
 using namespace sphynx;
+using namespace sphynx::crypto;
 
 namespace {
 

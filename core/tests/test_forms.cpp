@@ -9,6 +9,9 @@
 #include "crypto/prg.h"
 
 using namespace sphynx;
+using namespace sphynx::bits;
+using namespace sphynx::crypto;
+using namespace sphynx::ot;
 
 int main() {
     Prg prg;

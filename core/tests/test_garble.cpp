@@ -10,6 +10,10 @@
 #include "crypto/prg.h"
 
 using namespace sphynx;
+using namespace sphynx::bits;
+using namespace sphynx::circuit;
+using namespace sphynx::crypto;
+using namespace sphynx::garble;
 
 namespace {
 
@@ -37,7 +41,7 @@ Garbled round_trip(const Circuit& circuit, std::size_t n, unsigned threads) {
     result.tables.resize(2 * plan.and_count() * n);
     result.garbler_colours.resize(plan.output_count() * words);
     std::vector<std::uint64_t> colours(result.garbler_colours.size());
-    garble(plan, batch, delta, zeros, result.tables, {result.garbler_colours});
+    garble::garble(plan, batch, delta, zeros, result.tables, {result.garbler_colours});
     encode_labels(delta, zeros, bits, n, labels, threads);
     evaluate(plan, batch, labels, result.tables, {colours});
     for (std::size_t i = 0; i < colours.size(); ++i) {
@@ -64,6 +68,6 @@ int main() {
     round_trip(aes128_circuit(), 3, 2);
 
     const Plan plan(adder_circuit(2));
-    CHECK_THROWS((garble(plan, {}, Block{2, 0}, {}, {}, {}), 0));
+    CHECK_THROWS((garble::garble(plan, {}, Block{2, 0}, {}, {}, {}), 0));
     return test_result();
 }

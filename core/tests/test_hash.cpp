@@ -8,6 +8,7 @@
 #include "crypto/prg.h"
 
 using namespace sphynx;
+using namespace sphynx::crypto;
 
 namespace {
 

@@ -7,6 +7,8 @@
 #include "check.h"
 
 using namespace sphynx;
+using namespace sphynx::bits;
+using namespace sphynx::circuit;
 
 namespace {
 

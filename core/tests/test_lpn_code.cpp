@@ -9,6 +9,8 @@
 #include "crypto/prg.h"
 
 using namespace sphynx;
+using namespace sphynx::crypto;
+using namespace sphynx::ot;
 
 namespace {
 

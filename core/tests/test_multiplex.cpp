@@ -8,6 +8,8 @@
 #include "crypto/prg.h"
 
 using namespace sphynx;
+using namespace sphynx::crypto;
+using namespace sphynx::gmw;
 
 int main() {
     Prg prg;

@@ -7,6 +7,8 @@
 #include "crypto/prg.h"
 
 using namespace sphynx;
+using namespace sphynx::bits;
+using namespace sphynx::crypto;
 
 int main() {
     Prg prg = Prg::fixed_seed_for_tests({4, 4});

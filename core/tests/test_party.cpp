@@ -8,6 +8,9 @@
 #include "dealer.h"
 
 using namespace sphynx;
+using namespace sphynx::bits;
+using namespace sphynx::crypto;
+using namespace sphynx::gmw;
 
 namespace {
 

@@ -9,6 +9,9 @@
 #include "crypto/prg.h"
 
 using namespace sphynx;
+using namespace sphynx::circuit;
+using namespace sphynx::crypto;
+using namespace sphynx::garble;
 
 int main() {
     Prg prg = Prg::fixed_seed_for_tests({9, 1});

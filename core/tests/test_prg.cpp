@@ -10,6 +10,7 @@
 #include "check.h"
 
 using namespace sphynx;
+using namespace sphynx::crypto;
 
 // Whether this process and a child of it draw the same next from one generator.
 bool child_draws_the_same(Prg& prg) {

@@ -7,6 +7,8 @@
 #include "crypto/prg.h"
 
 using namespace sphynx;
+using namespace sphynx::crypto;
+using namespace sphynx::ot;
 
 namespace {
 

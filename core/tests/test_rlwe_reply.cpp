@@ -11,6 +11,7 @@
 #include "rlwe/server.h"
 
 using namespace sphynx;
+using namespace sphynx::crypto;
 using namespace sphynx::rlwe;
 
 namespace {

@@ -27,7 +27,7 @@ int main() {
     for (unsigned a = 0; a < 256; ++a) {
         std::array<std::uint64_t, 8> bits;
         for (int i = 0; i < 8; ++i) bits[i] = -static_cast<std::uint64_t>(a >> i & 1);
-        const auto image = sphynx::sbox::substitute<std::uint64_t>(bits);
+        const auto image = sphynx::crypto::sbox::substitute<std::uint64_t>(bits);
         unsigned value = 0;
         for (int i = 0; i < 8; ++i) {
             CHECK(image[i] == 0 || image[i] == ~std::uint64_t{0});

@@ -15,6 +15,9 @@
 #include "ot/silent_check.h"
 
 using namespace sphynx;
+using namespace sphynx::bits;
+using namespace sphynx::crypto;
+using namespace sphynx::ot;
 
 namespace {
 

@@ -12,6 +12,8 @@
 #include "ot/silent_check.h"
 
 using namespace sphynx;
+using namespace sphynx::crypto;
+using namespace sphynx::ot;
 
 namespace {
 

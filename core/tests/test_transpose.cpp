@@ -6,6 +6,8 @@
 #include "crypto/prg.h"
 
 using namespace sphynx;
+using namespace sphynx::bits;
+using namespace sphynx::crypto;
 
 int main() {
     Prg prg = Prg::fixed_seed_for_tests({1, 2});

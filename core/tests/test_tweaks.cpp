@@ -7,6 +7,7 @@
 #include "crypto/prg.h"
 
 using namespace sphynx;
+using namespace sphynx::crypto;
 
 namespace {
 

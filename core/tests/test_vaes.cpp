@@ -34,6 +34,7 @@ __m256i two_last_rounds(__m256i state, __m256i key) {
 #include "cpu.h"
 
 using namespace sphynx;
+using namespace sphynx::crypto;
 
 namespace {
 
