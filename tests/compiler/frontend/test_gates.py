@@ -17,7 +17,6 @@ from sphynx.compiler.frontend.onnx.file import read_network
 from sphynx.compiler.precision import Precision
 from sphynx.compiler.quantise import Quantised
 from sphynx.compiler.settings import CompileSettings
-from sphynx.errors import InputError
 from sphynx.program.backends import Backend
 from sphynx.program.folder import save_compiled
 from sphynx.program.interpret import evaluate, interpret
@@ -154,16 +153,3 @@ def test_a_product_and_its_factors_have_as_many_bits_as_an_activation(tmp_path: 
     assert len(truncated) == 1 and not program.links
     relus = sum(program.shapes[step.name].size for step in program.steps if isinstance(step, Relu))
     assert program.relu_count == relus
-
-
-@pytest.mark.parametrize(
-    "product",
-    [
-        Call(lambda m, x: m.one(x) * m.two(x), one=nn.Conv2d(4, 4, 1), two=nn.Conv2d(4, 4, 1)),
-        Call(lambda m, x: m.one(x) * m.two(x), one=nn.Conv2d(4, 4, 1), two=nn.Conv2d(4, 1, 1)),
-    ],
-)
-def test_other_products_of_maps_are_refused(product: nn.Module, tmp_path: Path) -> None:
-    found = read_network(exported(Body(product), tmp_path / "network.onnx"), approximate=True)
-    with pytest.raises(InputError, match="multiplies two feature maps"):
-        found.trace(MEAN, STD, outline=True)

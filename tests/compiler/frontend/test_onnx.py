@@ -188,14 +188,9 @@ def unequal_join() -> onnx.ModelProto:
     return make.model(make.node("Concat", make.conv("x", 1, 2), make.conv("x", 1, 2, 1), axis=1))
 
 
-def unequal_sum() -> onnx.ModelProto:
+def unequal(kind: str) -> onnx.ModelProto:
     make = Maker()
-    return make.model(make.node("Add", make.conv("x", 1, 2), make.conv("x", 1, 2, 1)))
-
-
-def gate() -> onnx.ModelProto:
-    make = Maker()
-    return make.model(make.node("Mul", make.conv("x", 1, 2), make.conv("x", 1, 2)))
+    return make.model(make.node(kind, make.conv("x", 1, 2), make.conv("x", 1, 2, 1)))
 
 
 def branch() -> onnx.ModelProto:
@@ -234,7 +229,7 @@ REFUSED: dict[str, tuple[onnx.ModelProto, str, str]] = {
     ),
     "control flow": (branch(), r"network.onnx: If cannot be compiled \(node if2\)", "must not depend on the input"),
     "recurrent": (recurrent(), r"network.onnx: GRU cannot be compiled \(node gru1\)", "use convolutions"),
-    "gate": (gate(), "Mul multiplies two feature maps, as attention", "without other products"),
+    "unequal product": (unequal("Mul"), "Mul multiplies maps of 2x6x6 and 2x8x8", "one shape"),
     "open height": (plain_cnn(("n", 1, "height", 8)), r"input x \[n, 1, height, 8\] has open sizes", "=1x224x8"),
     "batch of four": (plain_cnn((4, 1, 8, 8)), r"input x \[4, 1, 8, 8\] takes 4 images", "Export it for one, or n"),
     "huge": (plain_cnn(("n", 1, 1 << 20, 1 << 20)), "1x1048576x1048576 is not a valid image shape", "smaller images"),
@@ -249,9 +244,9 @@ REFUSED: dict[str, tuple[onnx.ModelProto, str, str]] = {
     "many sizes": (pool(40, kernel_shape=[1, 19], pads=[0, 9, 0, 9]), "windows of too many sizes", "pad less"),
     "only padding": (pool(kernel_shape=[1, 1], pads=[1, 1, 1, 1]), "sees only padding", "Pad by less"),
     "unequal join": (unequal_join(), "Concat joins maps that do not fit", "one size"),
-    "unequal sum": (unequal_sum(), "Add adds maps of 2x6x6 and 2x8x8", "one shape"),
+    "unequal sum": (unequal("Add"), "Add adds maps of 2x6x6 and 2x8x8", "one shape"),
     "wide constant": (last("Add", (5, 1, 1)), "Add cannot combine its input 1 with a map of 1x8x8", "one shape"),
-    "not flat": (last("MatMul", (8, 3)), "MatMul multiplies the rows of a map", "flattened map"),
+    "wide rows": (last("MatMul", (7, 3)), "MatMul has weights of 7x3, not 8xn", "dense layers"),
     "scaled pixels": (last("Mul", (1, 8, 8)), "Mul multiplies by a constant that differs from pixel", "each channel"),
     "images mixed": (reordered("Transpose", perm=[1, 0, 2, 3]), "Transpose reorders axes", "leave axis 0"),
     "images split": (reordered("Reshape", [2, 1, 4, 8]), r"makes \[2, 1, 4, 8\] out of a map of 1x8x8", "axis 0"),
@@ -274,7 +269,7 @@ REFUSED: dict[str, tuple[onnx.ModelProto, str, str]] = {
         "by constants",
     ),
     "bounds": (reordered("Clip", np.float32(2), np.float32(1)), "Clip has bounds 2 and 1", "below"),
-    "two feature maps": (two_feature_maps(), "MatMul of two feature maps cannot be compiled", "without attention"),
+    "two feature maps": (two_feature_maps(), "MatMul multiplies maps of 64 and 64", "fit together"),
     "learning norm": (
         last("BatchNormalization", (1,), (1,), (1,), (1,), training_mode=1),
         "BatchNormalization has no fixed statistics",

@@ -229,8 +229,11 @@ class Fuser:
     def gated(self, node: Node, gate: Node, name: str) -> Node:
         """Times one number for each channel; all three have as many bits as an activation has."""
         source, by = (self.truncated(own, f"{name}.{word}") for own, word in ((node, "map"), (gate, "gate")))
-        product = self.activate(Gate(name, self.named(source, name), self.named(by, name)))
-        return self.truncated(product, f"{name}.truncated")
+        return self.truncated(self.multiplied(source, by, name), f"{name}.truncated")
+
+    def multiplied(self, node: Node, gate: Node, name: str) -> Node:
+        """The same of tensors, with all bits of the product."""
+        return self.activate(Gate(name, self.named(node, name), self.named(gate, name)))
 
     def activate(self, step: Relu | Square | Truncate | Gate | Curve | Pool) -> Node:
         self._add(step)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from math import prod
 
 import numpy as np
 
 from sphynx.compiler.frontend.operators.operation import Operation
+from sphynx.compiler.frontend.operators.products import product
 from sphynx.compiler.frontend.operators.value import Value
 from sphynx.compiler.frontend.operators.walker import Walker, Ways
 from sphynx.compiler.fusion.affine import Floats
@@ -48,32 +48,10 @@ def negative(walker: Walker, op: Operation) -> Value:
 
 def multiply(walker: Walker, op: Operation) -> Value:
     if walker.has_value(op, 0) and walker.has_value(op, 1):
-        return _gate(walker, op)
+        return product(walker, op)
     number = 1 if walker.has_value(op, 0) else 0
     value = walker.value(op, 1 - number)
     return _scale(walker, op, value, walker.spread(op, number, value))
-
-
-def _gate(walker: Walker, op: Operation) -> Value:
-    """A map times one number for each of its channels, as squeeze and excitation has it."""
-    first, second = walker.value(op, 0), walker.value(op, 1)
-    for value, spread in ((first, second), (second, first)):
-        gate = _unexpand(spread)
-        is_larger = value.is_map and prod(value.dims) >= prod(spread.dims)
-        if is_larger and gate.dims == (value.dims[0], 1, 1):
-            node, factor = (each.settled(walker.fuser, f"{op.name}.{n}").node for n, each in enumerate((value, gate)))
-            return Value.of_map(walker.fuser.gated(node, factor, f"{op.name}.product"))
-    raise op.refusal(
-        "multiplies two feature maps, as attention does",
-        "Only one number for each channel can be multiplied with a map: train it without other products.",
-    )
-
-
-def _unexpand(value: Value) -> Value:
-    """One number for each channel that a module spread over rows and columns itself."""
-    if value.order is None or not value.is_map or not (value.order == value.order[:, :1, :1]).all():
-        return value
-    return value.moved(value.order[:, :1, :1])
 
 
 def divide(walker: Walker, op: Operation) -> Value:

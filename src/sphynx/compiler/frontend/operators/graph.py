@@ -83,8 +83,9 @@ def _operations(calls: list[Call], opset: int, where: str) -> Iterator[Operation
 
 
 def _is_nonlinear(call: Call, made: Container[str]) -> bool:
-    """A product of two values that calls make is a gate."""
-    return call.kind in NONLINEAR or (call.kind == "Mul" and all(name in made for name in call.inputs))
+    """A product of two values that calls make is made of gates."""
+    multiplies = call.kind in ("Mul", "MatMul") and all(name in made for name in call.inputs)
+    return call.kind in NONLINEAR or call.kind == "Pow" or multiplies
 
 
 def _parts(calls: list[Call]) -> list[int]:

@@ -193,29 +193,49 @@ def global_average(walker: Walker, op: Operation) -> Value:
 
 
 def dense(walker: Walker, op: Operation) -> Value:
-    """Gemm or MatMul: a kernel of the whole map's size, with the vector's order in its weights."""
-    value = walker.value(op)
-    if value.is_map and op.kind == "MatMul":
-        raise op.refusal("multiplies the rows of a map", "Only dense layers of a flattened map can be compiled.")
-    if len(value.dims) != 1:
-        raise op.refusal("does not read a flat vector", "Flatten once, between the last map and the dense layers.")
-    attributes, node = op.attributes, value.node
+    """Gemm or MatMul: a kernel of the whole map's size, with the vector's order in its weights; or one for each row."""
+    value, attributes = walker.value(op), op.attributes
     if attributes.get("transA"):
         raise op.refusal("transposes its input", "Use transA = 0.")
-    (size,), transposed = value.dims, bool(attributes.get("transB"))
+    size, transposed = value.dims[-1], bool(attributes.get("transB"))
     weights = walker.constant(op, 1, (None, size) if transposed else (size, None))
     weights = float(attributes.get("alpha", 1)) * (weights if transposed else weights.T)
+    if len(value.dims) > 1:
+        made = lines(walker, op, value, weights, axis=-1)
+    else:
+        made = Value.of_vector(_of_vector(walker, op, value, weights))
+    if len(op.inputs) < 3 or not op.inputs[2]:
+        return made
+    shift = float(attributes.get("beta", 1)) * walker.spread(op, 2, made)
+    made = made.settled(walker.fuser, op.name)
+    return replace(made, node=walker.fuser.shift(made.node, shift.reshape(made.node.shape)))
+
+
+def _of_vector(walker: Walker, op: Operation, value: Value, weights: Floats) -> Node:
+    node = value.node
     if value.order is not None:
         walker.fits_weights(op, (len(weights), node.shape.size), weights)
         placed = np.zeros((len(weights), node.shape.size))
         taken = value.order != NOTHING
         np.add.at(placed.T, value.order[taken], weights[:, taken].T)
         weights = placed
-    y = walker.fuser.convolve(node, weights.reshape(-1, *node.shape), Window(*node.shape[1:], 1, 1))
-    if len(op.inputs) < 3 or not op.inputs[2]:
-        return Value.of_vector(y)
-    shift = float(attributes.get("beta", 1)) * walker.spread(op, 2, Value.of_vector(y))
-    return Value.of_vector(walker.fuser.shift(y, shift.reshape(y.shape)))
+    return walker.fuser.convolve(node, weights.reshape(-1, *node.shape), Window(*node.shape[1:], 1, 1))
+
+
+def lines(walker: Walker, op: Operation, value: Value, weights: Floats, *, axis: int) -> Value:
+    """A dense layer, weights [outputs, inputs], of each line along an axis, the last or the last but one: a convolution
+    of one tap."""
+    if len(value.dims) < 2 or value.dims[axis] != weights.shape[1]:
+        shown = "x".join(map(str, value.dims))
+        raise op.refusal(f"multiplies a map of {shown} by {weights.shape[1]} weights", "Check its weights.")
+    order = np.moveaxis(value.numbers(), axis, 0)
+    others = order.shape[1:]
+    walker.fits(op, (len(weights), *others))
+    laid_out = value.moved(order.reshape(len(order), -1, others[-1]))
+    node = laid_out.settled(walker.fuser, op.name).node
+    made = walker.fuser.convolve(node, weights[:, :, None, None], Window(1, 1, *node.shape[1:]))
+    numbered = np.arange(made.shape.size).reshape(len(weights), *others)
+    return Value.of_map(made).moved(np.moveaxis(numbered, 0, axis))
 
 
 def batch_norm(walker: Walker, op: Operation) -> Value:
@@ -236,6 +256,5 @@ WAYS: Ways = {
     "AdaptiveAveragePool": also_over_one_axis(adaptive_average),
     "GlobalAveragePool": also_over_one_axis(global_average),
     "Gemm": dense,
-    "MatMul": dense,
     "BatchNormalization": also_over_one_axis(batch_norm),
 }

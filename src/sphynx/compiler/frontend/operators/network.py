@@ -1,8 +1,8 @@
 """Walks a graph of operators into a fused graph, as torch_network.py walks a network of ours. No torch.
 
 What reads constants alone is folded, and a map's shape is a constant: so shape arithmetic disappears. The operators are
-in layers.py, reductions.py, arithmetic.py, moves.py, resize.py, nonlinear.py and smooth.py; all others are refused, by
-kind.
+in layers.py, reductions.py, arithmetic.py, products.py, moves.py, resize.py, nonlinear.py and smooth.py; all others are
+refused, by kind.
 """
 
 from __future__ import annotations
@@ -13,11 +13,20 @@ from dataclasses import replace
 
 import numpy as np
 
-from sphynx.compiler.frontend.operators import arithmetic, layers, moves, nonlinear, reductions, resize, smooth
+from sphynx.compiler.frontend.operators import (
+    arithmetic,
+    layers,
+    moves,
+    nonlinear,
+    products,
+    reductions,
+    resize,
+    smooth,
+)
 from sphynx.compiler.frontend.operators.ends import end_names, laid_out, make_output
 from sphynx.compiler.frontend.operators.graph import OperatorGraph
 from sphynx.compiler.frontend.operators.operation import Operation
-from sphynx.compiler.frontend.operators.refusals import OUR_WORDS, TWO_MAPS, list_unknown, refuse_unknown
+from sphynx.compiler.frontend.operators.refusals import OUR_WORDS, list_unknown, refuse_unknown
 from sphynx.compiler.frontend.operators.value import Value
 from sphynx.compiler.frontend.operators.walker import Walker, Ways
 from sphynx.compiler.fusion.fuse import Fused, Fuser
@@ -29,6 +38,7 @@ EXACT: Ways = {
     **reductions.WAYS,
     **nonlinear.WAYS,
     **arithmetic.WAYS,
+    **products.WAYS,
     **moves.WAYS,
     **resize.WAYS,
 }
@@ -137,9 +147,8 @@ def _of_maps(graph: OperatorGraph) -> list[Operation]:
     maps, found = {graph.input}, []
     for operation in graph.operations:
         if maps.intersection(operation.inputs) and operation.kind not in ("Shape", "Size"):
-            of_two = operation.kind == "MatMul" and maps.issuperset(operation.inputs)
             maps.update(operation.outputs)
-            found.append(replace(operation, kind=TWO_MAPS) if of_two else operation)
+            found.append(operation)
     return found
 
 

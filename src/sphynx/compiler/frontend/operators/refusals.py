@@ -10,7 +10,7 @@ from sphynx.errors import InputError, join_faults
 
 _CONTROL = "the path through the network must not depend on the input: export a traced network"
 _RECURRENT = "recurrent layers cannot be compiled: use convolutions"
-_ATTENTION = "products of two feature maps cannot be compiled: train the network without attention"
+_ATTENTION = "its softmax cannot be compiled: train the network without attention"
 _SMOOTH = "have it approximated, with `approximate=True`, or train the network with ReLU"
 _CURVED = "train the network with ReLU, ReLU6 or a leaky ReLU in its place"
 _INSIDE = "inside a network it cannot be compiled; at its very end it is taken off, and the client applies it"
@@ -18,13 +18,13 @@ _SIZES = "sizes must be known: export with a fixed image size and a batch of 1"
 _NORM = "use batch norm, whose statistics are fixed"
 _CHOICE = "choices by value cannot be compiled: write them as ReLU, clamp or a leaky ReLU"
 _ROUNDED = "roundings cannot be compiled: train the network without them"
-TWO_MAPS = "MatMul of two feature maps"
 _LISTED = "sphynx compile --operators lists what can be compiled."
 OUR_WORDS = {"AdaptiveAveragePool", "Rearrange"}  # which ONNX lacks, for what torch's reader finds
 _INSTEAD = {
     **dict.fromkeys(("If", "Loop", "Scan", "SequenceMap"), _CONTROL),
     **dict.fromkeys(("LSTM", "GRU", "RNN"), _RECURRENT),
-    **dict.fromkeys(("Attention", "MultiHeadAttention", "Einsum", TWO_MAPS), _ATTENTION),
+    **dict.fromkeys(("Attention", "MultiHeadAttention"), _ATTENTION),
+    "Einsum": "write it as MatMul, or as Mul and ReduceSum",
     **dict.fromkeys(("Softmax", "LogSoftmax"), _INSIDE),
     **dict.fromkeys(SMOOTH, _SMOOTH),
     **dict.fromkeys(("Selu", "Celu", "Erf", "Exp", "Softsign"), _CURVED),
