@@ -3,11 +3,6 @@
 `convolve`, `scale`, `shift`, `average` and `joint` are what a network's walker calls (frontend/).
 `cuts` names joints whose node becomes a tensor of its own all the same, which makes a chain of two maps, where that is
 cheaper (choose.py). A chain widens the ring; `truncated_joint` of a name in `cuts` truncates the tensor too.
-
-What a node takes of tensors as it is becomes a public sum, beside the linear map of the rest.
-
-An outline is the same graph without its weights: every kernel has one channel, 1 where a tap is used. It is made in
-milliseconds and costs what the network costs, because costs depend on shapes alone.
 """
 
 from __future__ import annotations
@@ -15,16 +10,14 @@ from __future__ import annotations
 from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sphynx.compiler.fusion.affine import Floats, Node, Reads, Window, compose, consolidated, used_taps
+from sphynx.compiler.fusion.graph_builder import GraphBuilder
 from sphynx.compiler.fusion.kernel_axis import Sliding
 from sphynx.compiler.fusion.outline import compose_outline
 from sphynx.compiler.fusion.selection import Selection
-from sphynx.compiler.fusion.terms import Crop, merged_terms
 from sphynx.compiler.fusion.window_sums import (
     Counts,
     Spans,
@@ -35,28 +28,10 @@ from sphynx.compiler.fusion.window_sums import (
     summed_taps,
 )
 from sphynx.program.folder import ungrouped
-from sphynx.program.ir import (
-    INPUT,
-    NOTHING,
-    Combine,
-    Curve,
-    Gate,
-    Gather,
-    Graph,
-    Linear,
-    Output,
-    Pool,
-    PublicMap,
-    Relu,
-    Square,
-    Step,
-    Truncate,
-)
+from sphynx.program.ir import INPUT, Combine, Curve, Gate, Graph, Linear, Output, Pool, Relu, Square, Truncate
 from sphynx.program.outputs import LOGITS
-from sphynx.program.steps import Term, made_shape
 from sphynx.space.tally import Shape
 
-SUM_SUFFIX = ".map"  # of the linear map beside what a node takes of tensors as it is
 BOTTLENECK = 2  # as many times fewer channels than its source has: then the source costs more to read
 
 
@@ -72,7 +47,7 @@ class Fused:
     joints: tuple[str, ...]
 
 
-class Fuser:
+class Fuser(GraphBuilder):
     def __init__(
         self,
         image: Shape,
@@ -82,14 +57,12 @@ class Fuser:
         cuts: Container[str] = (),
         outline: bool = False,
     ) -> None:
-        self.image, self._cuts, self.is_outline = image, cuts, outline
-        self._steps: dict[str, Step] = {}
-        self._weights: dict[str, Floats] = {}
+        super().__init__(image, outline=outline)
+        self._cuts = cuts
         self._joints: list[str] = []
         self._tensors: dict[int, tuple[Node, str]] = {}  # by identity: a node and its tensor
         self._activated: dict[int, tuple[Node, Node]] = {}
         self._pooled: dict[tuple[object, ...], str] = {}
-        self._shapes = {INPUT: image}
         # The client's input is the pixel: (pixel / 255 - mean) / std.
         deviations = np.array(std)
         self.input = self.scale(self.tensor(INPUT), 1 / (255 * deviations), -np.array(mean) / deviations)
@@ -118,7 +91,7 @@ class Fuser:
         if (factor == 1).all():
             return self.shift(node, shift[:, None, None])
         if node.is_public and not all(part.keeps_channels for part in node.parts):  # one map of joined channels
-            node = self.tensor(self.combine(f"{node.parts[0].source}[{len(self._steps)}]", node.parts))
+            node = self.tensor(self.combine(f"{node.parts[0].source}[{len(self.steps)}]", node.parts))
         node = self.settled(node)
         return self.shift(node, shift[:, None, None]) if self.is_outline else node.scaled(factor, shift)
 
@@ -162,7 +135,7 @@ class Fuser:
         """The node's sums over windows as kernels of sums; None where a tensor of the node's own is the better way."""
         made = []
         for reads, kernel in consolidated(node.kernels).items():
-            axes, lengths = (reads.rows, reads.columns), self._shapes[reads.source][1:]
+            axes, lengths = (reads.rows, reads.columns), self.shapes[reads.source][1:]
             pitch = max((axis.taps for axis in axes if isinstance(axis, Sliding)), default=1)
             summed = [
                 summed_axis(axis, length, *window, pitch)
@@ -186,13 +159,13 @@ class Fuser:
         """The tensor of window sums, a public map of the source."""
         key = (source, rows.gathered, rows.windows, rows.factors, columns.gathered, columns.windows, columns.factors)
         if key not in self._pooled:
-            taken = sum(pool.startswith(f"{name}.pool({source})") for pool in self._steps)
+            taken = sum(pool.startswith(f"{name}.pool({source})") for pool in self.steps)
             pooled = f"{name}.pool({source})" + (f".{taken}" if taken else "")
             if rows.gathered or columns.gathered:
-                selection = Selection.whole(source, self._shapes[source])
+                selection = Selection.whole(source, self.shapes[source])
                 gathered = selection.selected(None, rows.gathered or None, columns.gathered or None)
                 source = self.combine(f"{pooled}.runs", (gathered,))
-            self._add(Pool(pooled, source, rows.windows, rows.factors, columns.windows, columns.factors))
+            self.add(Pool(pooled, source, rows.windows, rows.factors, columns.windows, columns.factors))
             self._pooled[key] = pooled
         return self._pooled[key]
 
@@ -201,19 +174,6 @@ class Fuser:
         if id(node) not in self._activated:
             self._activated[id(node)] = node, self.activate(Relu(name, self.compared(node, f"{name}.input")))
         return self._activated[id(node)][1]
-
-    def is_wide(self, name: str) -> bool:
-        """Return whether no truncation lies between the tensor and a linear map, a gate or a sum with factors: as a
-        source it would widen the ring."""
-        waiting, seen = [name], {name}
-        while waiting:
-            step = self._steps.get(waiting.pop())
-            if isinstance(step, Linear | Gate) or (isinstance(step, Combine) and step.factors):
-                return True
-            if isinstance(step, PublicMap) or (isinstance(step, Relu) and step.comparison):
-                waiting += {*step.sources} - seen  # max pools in a row have more paths than anybody could go
-                seen.update(step.sources)
-        return False
 
     def truncated(self, node: Node, name: str) -> Node:
         """The same with as many bits as an activation has, where it has more."""
@@ -236,7 +196,7 @@ class Fuser:
         return self.activate(Gate(name, self.named(node, name), self.named(gate, name)))
 
     def activate(self, step: Relu | Square | Truncate | Gate | Curve | Pool) -> Node:
-        self._add(step)
+        self.add(step)
         return self.tensor(step.name)
 
     def finish(self, node: Node, name: str) -> Fused:
@@ -245,12 +205,12 @@ class Fuser:
 
     def output(self, node: Node, name: str, output: Output) -> Output:
         """Make an output's tensor, of this name, in a step of its own."""
-        self._make(node, name)
+        self.make(node, name)
         return replace(output, source=name)
 
     def finish_all(self, outputs: Sequence[Output]) -> Fused:
-        graph = Graph(self.image, tuple(self._steps.values()), outputs=tuple(outputs))
-        return Fused(graph, self._weights, tuple(self._joints))
+        graph = Graph(self.image, tuple(self.steps.values()), outputs=tuple(outputs))
+        return Fused(graph, self.weights, tuple(self._joints))
 
     def as_tensor(self, node: Node, name: str) -> Node:
         """The same values, read from a tensor that a step makes."""
@@ -261,126 +221,18 @@ class Fuser:
         if node.is_public and len(node.parts) == 1 and node.parts[0].is_whole:
             return node.parts[0].source
         if id(node) not in self._tensors:
-            self._make(node, name)
+            self.make(node, name)
             self._tensors[id(node)] = node, name
         return self._tensors[id(node)][1]
 
     def compared(self, node: Node, name: str) -> str:
         """A tensor that can have a range, for a nonlinearity to read."""
         found = self.named(node, name)
-        if not isinstance(self._steps.get(found), Linear | Combine):
-            return self.combine(name, (Selection.whole(found, self._shapes[found]),))
+        if not isinstance(self.steps.get(found), Linear | Combine):
+            return self.combine(name, (Selection.whole(found, self.shapes[found]),))
         return found
-
-    def tensor(self, name: str) -> Node:
-        shape = self._shapes[name]
-        channels = 1 if self.is_outline else shape.channels
-        return Node(shape, {}, np.zeros((channels, *shape[1:])), (Selection.whole(name, shape),))
-
-    def combine(
-        self,
-        name: str,
-        parts: Sequence[Selection],
-        constants: Floats | None = None,
-        factors: Sequence[float] | None = None,
-    ) -> str:
-        """A public sum as a step; `constants` are one for each channel, `factors` one for each part."""
-        shape = Shape(*(len(index) for index in (parts[0].channels, parts[0].rows, parts[0].columns)))
-        zeros = () if constants is None else (0,) * shape.channels
-        unknown = () if factors is None else (0,) * len(parts)
-        summands = tuple(part.summand() for part in parts)
-        self._add(step := Combine(name, summands, shape, constants=zeros, factors=unknown))
-        if constants is not None:
-            self._weights[step.constants_name] = np.asarray(constants, np.float64)
-        if factors is not None:
-            self._weights[step.factors_name] = np.asarray(factors, np.float64)
-        return name
-
-    def gather(self, name: str, source: str, shape: Shape, indices: NDArray[np.integer[Any]]) -> str:
-        """Single elements of a tensor, in any order, as a step."""
-        self._add(Gather(name, source, shape, tuple(indices.tolist())))
-        return name
-
-    def settled(self, node: Node) -> Node:
-        """The same with kernels in place of its selections."""
-        return self._with_kernels(node, node.parts)
-
-    def _with_kernels(self, node: Node, parts: tuple[Selection, ...]) -> Node:
-        """Make kernels of these selections of the node. One that no kernel of one tap reads becomes a tensor first."""
-        kernels = dict(node.kernels)
-        for part in parts:
-            axes = part.axes()
-            if axes is None:
-                name = self.combine(f"{part.source}[{len(self._steps)}]", (part,))
-                part = Selection.whole(name, node.shape)
-                axes = part.axes()
-            assert axes is not None
-            groups = part.shape.channels if part.keeps_channels else 1
-            reads = Reads(part.source, part.shape.channels, *axes, groups)
-            kernel = self._selecting(part)
-            kernels[reads] = kernels[reads] + kernel if reads in kernels else kernel
-        return Node(node.shape, kernels, node.bias, tuple(part for part in node.parts if part not in parts))
-
-    def _selecting(self, part: Selection) -> Floats:
-        sign = -1.0 if part.negative else 1.0
-        if self.is_outline:
-            return np.full((1, 1, 1, 1), sign)
-        kernel = np.zeros((len(part.channels), part.shape.channels, 1, 1))
-        for output, channel in enumerate(part.channels):
-            if channel != NOTHING:
-                kernel[output, channel] = sign
-        return kernel
-
-    def _make(self, node: Node, name: str) -> None:
-        """A sum costs nothing beside a map; but what the map's convolutions read anyway is a tap of theirs."""
-        if node.is_public:
-            self.combine(name, node.parts)
-            return
-        dense = {reads.source for reads in node.kernels if _is_dense(reads)}
-        apart = () if not node.kernels else tuple(part for part in node.parts if part.source not in dense)
-        linear = self._with_kernels(node, tuple(part for part in node.parts if part not in apart))
-        if not apart:
-            self._append(linear, name)
-            return
-        self._append(linear, f"{name}{SUM_SUFFIX}")
-        self.combine(name, (Selection.whole(f"{name}{SUM_SUFFIX}", node.shape), *apart))
-
-    def _append(self, node: Node, name: str) -> None:
-        terms, weights = [], []
-        for crop, term, kernel in merged_terms(node):
-            terms.append(replace(term, source=self._crop(crop)))
-            weights.append(kernel)
-        if not terms:  # a constant: a map reads something nevertheless
-            terms = [Term(INPUT, 1, 1)]
-            weights = [np.zeros((1, 1, 1, 1) if self.is_outline else (node.shape.channels, self.image.channels, 1, 1))]
-        self._add(step := Linear(name, tuple(terms), node.shape))
-        for number, array in enumerate(weights):
-            self._weights[step.weight_name(number)] = array
-        self._weights[step.bias_name] = node.bias
-
-    def _add(self, step: Step) -> None:
-        assert step.name not in self._steps
-        self._steps[step.name] = step
-        self._shapes[step.name] = made_shape(step, self._shapes)
-
-    def _crop(self, crop: Crop) -> str:
-        """The tensor's name; a crop is a public map that sums over windows of one element."""
-        shape = self._shapes[crop.source]
-        rows, columns = crop.rows or (0, shape.height), crop.columns or (0, shape.width)
-        if (rows, columns) == ((0, shape.height), (0, shape.width)):
-            return crop.source
-        name = f"{crop.source}[{rows[0]}:{rows[1]},{columns[0]}:{columns[1]}]"
-        if name not in self._shapes:
-            spans = [tuple((n, n + 1) for n in range(*run)) for run in (rows, columns)]
-            self._add(Pool(name, crop.source, spans[0], (1,) * len(spans[0]), spans[1], (1,) * len(spans[1])))
-        return name
 
 
 def truncated_joint(name: str) -> str:
     """The tensor of a joint with as many bits as an activation has: its name, and the cut that makes it."""
     return f"{name}.truncated"
-
-
-def _is_dense(reads: Reads) -> bool:
-    """Return whether it slides over every element of its source."""
-    return all(isinstance(axis, Sliding) and axis.stride == 1 for axis in (reads.rows, reads.columns))

@@ -6,7 +6,8 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from sphynx.compiler.fusion.fuse import SUM_SUFFIX, Fused
+from sphynx.compiler.fusion.fuse import Fused
+from sphynx.compiler.fusion.graph_builder import SUM_SUFFIX
 from sphynx.program.ir import Combine
 
 
