@@ -57,6 +57,8 @@ docs: $(INSTALLED)
 	mv docs/results/stream.md.new docs/results/stream.md
 	$(BIN)/python docs/make_links.py > docs/results/links.md.new
 	mv docs/results/links.md.new docs/results/links.md
+	$(BIN)/python docs/make_coverage.py > docs/results/coverage.md.new
+	mv docs/results/coverage.md.new docs/results/coverage.md
 	$(BIN)/python docs/make_zoo.py > docs/results/zoo.md.new
 	mv docs/results/zoo.md.new docs/results/zoo.md
 
@@ -124,13 +126,17 @@ test-python: $(TOOLS)
 	$(PYTEST) -m 'not slow'
 
 # Which lines of Python no test runs, those of started processes included. A quarter of an hour more than `test-python`.
+# What ran is written also where a test failed. COVERED names the tests, for a trial.
+COVERED = -m 'not slow'
 coverage: $(TOOLS)
 	test -x $(BIN)/coverage || $(PIP) coverage
-	mkdir -p out
-	printf '[run]\nsource = src/sphynx\nparallel = true\nconcurrency = multiprocessing,thread\npatch = subprocess,_exit\ndata_file = $(CURDIR)/out/coverage\n' > out/covered.ini
-	OMP_NUM_THREADS=1 $(BIN)/coverage run --rcfile=out/covered.ini -m pytest -n $(WORKERS) --dist worksteal -m 'not slow'
-	$(BIN)/coverage combine --rcfile=out/covered.ini -q
-	$(BIN)/coverage report --rcfile=out/covered.ini --skip-covered --sort=cover | tee out/covered.txt
+	rm -rf out/coverage && mkdir -p out/coverage
+	printf '[run]\nsource = src/sphynx\nparallel = true\nconcurrency = multiprocessing,thread\npatch = subprocess,_exit\ndata_file = $(CURDIR)/out/coverage/lines\n' > out/coverage/settings.ini
+	OMP_NUM_THREADS=1 $(BIN)/coverage run --rcfile=out/coverage/settings.ini -m pytest -n $(WORKERS) --dist worksteal $(COVERED); failed=$$?; \
+	  $(BIN)/coverage combine --rcfile=out/coverage/settings.ini -q \
+	  && $(BIN)/coverage report --rcfile=out/coverage/settings.ini --skip-covered --sort=cover > out/coverage/files.txt \
+	  && $(BIN)/coverage json --rcfile=out/coverage/settings.ini -q -o out/coverage/files.json \
+	  && $(BIN)/python -m tools.coverage_by_package out/coverage/files.json -o out/coverage/packages.json && exit $$failed
 
 test-core: $(TOOLS)
 	$(CMAKE) -S . -B build/core -G Ninja -DSPHYNX_PYTHON=OFF -DSPHYNX_WERROR=ON

@@ -17,6 +17,7 @@ DOCS = Path(__file__).parents[2] / "docs"
         (["docs/make_zoo.py"], "results/zoo.md"),
         (["docs/make_stream_results.py"], "results/stream.md"),
         (["docs/make_links.py"], "results/links.md"),
+        (["docs/make_coverage.py"], "results/coverage.md"),
     ],
 )
 def test_a_page_is_what_its_generator_prints(generator: list[str], page: str) -> None:
