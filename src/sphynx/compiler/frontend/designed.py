@@ -2,21 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from sphynx.compiler.frontend.cells import walk_cells
-from sphynx.compiler.frontend.numbers import Numbers, StoredNumbers
+from sphynx.compiler.frontend.numbers import Numbers, array_of
 from sphynx.compiler.frontend.stream import walk_stream
-from sphynx.compiler.fusion.affine import Node
+from sphynx.compiler.fusion.affine import Floats, Node, used_taps
 from sphynx.compiler.fusion.fuse import Fused, Fuser
 from sphynx.network.stored import StoredNetwork
 from sphynx.program.outputs import LOGITS
 from sphynx.space.design import Design
 from sphynx.space.files import AnyDesign
-from sphynx.space.reduced import ReducedDesign
+from sphynx.space.reduced import Activations, ReducedDesign
 from sphynx.space.stream import StreamDesign
 
 _INNER = "inner."  # before the names of what a reduced network was made of
+
+
+@dataclass(frozen=True, eq=False)
+class StoredNumbers:
+    """Numbers as they were read from a file."""
+
+    arrays: Mapping[str, NDArray[Any]]
+    reduced: Mapping[str, Activations] = field(default_factory=dict)
+    prefix: str = ""  # of all names in the file
+
+    def find(self, name: str) -> Floats | None:
+        found = self.arrays.get(self.prefix + name)
+        return None if found is None else found.astype(np.float64)
+
+    def kernel(self, name: str, *, outline: bool) -> Floats:
+        kernel = array_of(self, name)
+        return np.broadcast_to(used_taps(kernel), kernel.shape) if outline else kernel
 
 
 def walk_design(fuser: Fuser, design: Design | StreamDesign, numbers: Numbers) -> Node:

@@ -7,13 +7,11 @@ stored arrays alike.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sphynx.compiler.fusion.affine import Floats, used_taps
+from sphynx.compiler.fusion.affine import Floats
 from sphynx.space.reduced import Activations
 
 NORM_EPSILON = 1e-5  # torch's, which no network of ours changes
@@ -29,23 +27,6 @@ class Numbers(Protocol):
 
     def kernel(self, name: str, *, outline: bool) -> Floats:
         """Return a convolution's weights; in an outline ones where a tap is used."""
-
-
-@dataclass(frozen=True, eq=False)
-class StoredNumbers:
-    """Numbers as they were read from a file."""
-
-    arrays: Mapping[str, NDArray[Any]]
-    reduced: Mapping[str, Activations] = field(default_factory=dict)
-    prefix: str = ""  # of all names in the file
-
-    def find(self, name: str) -> Floats | None:
-        found = self.arrays.get(self.prefix + name)
-        return None if found is None else found.astype(np.float64)
-
-    def kernel(self, name: str, *, outline: bool) -> Floats:
-        kernel = array_of(self, name)
-        return np.broadcast_to(used_taps(kernel), kernel.shape) if outline else kernel
 
 
 def array_of(numbers: Numbers, name: str) -> Floats:
