@@ -4,9 +4,10 @@
     candidates   stream networks within a budget, by SGD and by Muon, two seeds each, from kept views of all teachers;
                  the highest mean MCC on the held-out patients wins, however small its lead
     final        five ResNet18 beside which 5 % of the patients are held out, enough to fit a temperature, and from
-                 kept views of them five seeds of the winner
-    judge        both fives on the test images: means and spreads, and their difference by a bootstrap over patients;
-                 not inferior where the lower end of the middle 95 % is above -1 point
+                 kept views of them five seeds of the winner; of more seeds, every five teach the same five
+    judge        all of them on the test images: means and spreads, and their difference by a bootstrap over patients;
+                 not inferior where the lower end of the middle 95 % is above -1 point; answers.npz keeps the logits,
+                 and `--beside` judges those of other calls with them
 
     python -m reproduction.diagnosis teachers candidates final judge xrays-128 -o runs/diagnosis --jobs 5
 
@@ -26,10 +27,8 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 import sphynx
+from reproduction import judging
 from reproduction.tasks import Task, run_tasks
 from sphynx.data.images import Data
 from sphynx.run.settings import AUTO
@@ -39,7 +38,6 @@ from sphynx.space.reference import ResNet18Design
 from sphynx.space.stream import StreamDesign, stages_from_text
 from sphynx.space.stream_planner import plan_stream
 from sphynx.space.tally import Shape
-from sphynx.train.evaluate import Answers
 from sphynx.train.job import Job
 from sphynx.train.loop import HELD_OUT_SEED, open_views
 from sphynx.train.processes import Processes
@@ -50,10 +48,8 @@ from sphynx.zoo.teachers import add_teacher
 
 STAGES = ("teachers", "candidates", "final", "judge")
 TEACHER_RECIPE, STUDENT_RECIPE = "scans-teacher", "scans"
-CANDIDATE_SEEDS, FINAL_SEEDS = 2, 5
+CANDIDATE_SEEDS, TEACHERS = 2, 5
 BUDGET = 11_264
-MARGIN = 0.01  # of accuracy, that the winner may lack to be called not inferior
-RESAMPLES = 10_000
 # More epochs than the recipe has, since with kept views no step runs the teachers.
 TAUGHT = {"epochs": 240, "view_epochs": 60}
 MUON = {"optimizer": "muon", "kernel_learning_rate": 0.02}
@@ -68,10 +64,11 @@ class Round:
     teacher: str
     views: str
     held_out: float
+    first_seed: int = 0  # of the teachers
 
 
-CHOICE, FINAL = Round("teacher", "views", 0.15), Round("teacher-final", "views-final", 0.05)
-WINNER = "final"
+CHOICE = Round("teacher", "views", 0.15)
+WINNER, FINAL_TEACHER = "final", "teacher-final"
 
 
 @dataclass(frozen=True)
@@ -85,6 +82,8 @@ class Plan:
     data: Data
     out: Path
     changed: Mapping[str, Any]  # settings, taught, width and budget, for a smoke test
+    seeds: Sequence[int] = range(TEACHERS)  # of the final networks
+    beside: Sequence[Path] = ()  # the answers of other calls
 
     @cached_property
     def tasks(self) -> dict[str, Task]:
@@ -95,10 +94,12 @@ class Plan:
                 found[f"{name}-seed-{seed}"] = self._student(CHOICE, name, candidate, seed, CHOICE.views)
         needs = tuple(name for name in found if name.startswith("candidate-"))
         found["choice"] = Task(self.choose, self.choice_file, needs, quick=True)
-        found |= self._taught(FINAL)
-        for seed in range(FINAL_SEEDS):
-            found[f"{WINNER}-seed-{seed}"] = self._student(FINAL, WINNER, None, seed, FINAL.views, "choice")
-        needs = tuple(name for name in found if name.startswith((WINNER, FINAL.teacher)))
+        for first in self.seeds[::TEACHERS]:
+            final = Round(FINAL_TEACHER, f"views-{WINNER}-{first}", 0.05, first)
+            found |= self._taught(final)
+            for seed in range(first, first + TEACHERS):
+                found[f"{WINNER}-seed-{seed}"] = self._student(final, WINNER, None, seed, final.views, "choice")
+        needs = tuple(name for name in found if name.startswith((WINNER, FINAL_TEACHER)))
         found["judgement"] = Task(self.judge, self.out / "judgement.json", needs)
         return found
 
@@ -110,7 +111,8 @@ class Plan:
         return [name for stage in stages for name in parts[stage]]
 
     def _taught(self, of: Round) -> dict[str, Task]:
-        found = {f"{of.teacher}-seed-{seed}": self._resnet(of, seed) for seed in range(FINAL_SEEDS)}
+        seeds = range(of.first_seed, of.first_seed + TEACHERS)
+        found = {f"{of.teacher}-seed-{seed}": self._resnet(of, seed) for seed in seeds}
         file = self.out / of.views / VIEWS
         return {**found, of.views: Task(partial(self.make_views, of, file), file, tuple(found))}
 
@@ -154,7 +156,7 @@ class Plan:
         open_views(add_teacher(job, self.teachers(of)), images)
 
     def teachers(self, of: Round) -> list[Path]:
-        return [self.out / of.teacher / f"seed-{seed}" for seed in range(FINAL_SEEDS)]
+        return self.runs(of.teacher, range(of.first_seed, of.first_seed + TEACHERS))
 
     def values(self, of: Round, settings: Mapping[str, Any] | None = None) -> dict[str, Any]:
         return {"held_out": of.held_out, "calibrate": True, **(settings or {}), **self.changed.get("settings", {})}
@@ -196,54 +198,18 @@ class Plan:
             write(self.choice_file, {**chosen, "design": taken.design.to_json()})
 
     def judge(self) -> None:
-        right = {kind: rights(self.runs(kind), self.data) for kind in (WINNER, FINAL.teacher)}
-        groups = self.data.test.groups
-        of_image = np.arange(len(self.data.test)) if groups is None else groups.numpy()
-        difference = right[WINNER].mean(0) - right[FINAL.teacher].mean(0)
-        low, high = bootstrap(difference, of_image)
-        report: dict[str, Any] = {
-            "difference": float(difference.mean()),
-            "low": low,
-            "high": high,
-            "not_inferior": low > -MARGIN,
-        }
-        for kind in right:
-            results = [read(run / RESULT) for run in self.runs(kind)]
+        runs = {name: self.runs(name, self.seeds) for name in (WINNER, FINAL_TEACHER)}
+        for name in runs:
+            results = tuple(read(run / RESULT) for run in runs[name])
             # The result of all seeds, in the folder above theirs: a model's card names them.
-            write(self.out / kind / RESULT, TrainSummary(tuple(results)).to_json())
-            report[kind] = spread(results)
-        write(self.out / "judgement.json", report)
+            write(self.out / name / RESULT, TrainSummary(results).to_json())
+        answers = self.out / judging.ANSWERS
+        judging.keep_answers(answers, runs, self.data, self.seeds)
+        judgement = judging.judge(judging.read_answers([*self.beside, answers]), WINNER, FINAL_TEACHER)
+        write(self.out / "judgement.json", judgement)
 
-    def runs(self, name: str) -> list[Path]:
-        return [self.out / name / f"seed-{seed}" for seed in range(FINAL_SEEDS)]
-
-
-def rights(runs: Sequence[Path], data: Data) -> NDArray[np.float64]:
-    """[seed, image]: 1 where the answer is right."""
-    rows = []
-    for run in runs:
-        answers = Answers()
-        sphynx.evaluate_network(run, data, seen=answers.add)
-        logits, labels = answers.arrays
-        rows.append((logits.argmax(1) == labels).astype(np.float64))
-    return np.stack(rows)
-
-
-def bootstrap(difference: NDArray[np.float64], groups: NDArray[np.int64]) -> tuple[float, float]:
-    """The middle 95 % of the mean over images when whole groups are drawn again."""
-    _, of_image = np.unique(groups, return_inverse=True)
-    sums, sizes = np.bincount(of_image, difference), np.bincount(of_image)
-    drawn = np.random.default_rng(0).integers(0, len(sizes), (RESAMPLES, len(sizes)))
-    low, high = np.quantile(sums[drawn].sum(1) / sizes[drawn].sum(1), [0.025, 0.975]).tolist()
-    return low, high
-
-
-def spread(results: Sequence[TrainResult]) -> dict[str, Any]:
-    return {
-        key: {"mean": statistics.fmean(values), "std": statistics.stdev(values), "of_seeds": values}
-        for key in ("accuracy", "balanced_accuracy", "mcc")
-        for values in [[float(getattr(one, key)) for one in results]]
-    }
+    def runs(self, name: str, seeds: Sequence[int]) -> list[Path]:
+        return [self.out / name / f"seed-{seed}" for seed in seeds]
 
 
 def read(file: Path) -> TrainResult:
@@ -262,14 +228,20 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("-o", "--out", type=Path, required=True)
     parser.add_argument("--minutes", type=float, default=600.0, help="of this call; what runs then is saved")
     parser.add_argument("--jobs", type=int, default=1, help="trainings at a time")
+    parser.add_argument("--seeds", type=int, default=TEACHERS, help="of the final networks: 5, 10, 15 ...")
+    parser.add_argument("--first-seed", type=int, default=0, help="the first of them")
+    parser.add_argument("--beside", type=Path, nargs="*", default=[], help="answers.npz of other calls, to judge with")
     parser.add_argument("--groups", help="the rule that tells patients, for a folder")
     parser.add_argument("--image-size", type=int)
     parser.add_argument("--changed", type=json.loads, default={}, help="settings, width and budget, to try it out")
     options = parser.parse_args(words)
+    if options.seeds < 1 or options.seeds % TEACHERS:
+        parser.error(f"--seeds: give a multiple of {TEACHERS}, since that many teach together")
     began = time.monotonic()
     data = sphynx.open_data(options.data, image_size=options.image_size, groups=options.groups)
     options.out.mkdir(parents=True, exist_ok=True)
-    plan = Plan(data, options.out, options.changed)
+    seeds = range(options.first_seed, options.first_seed + options.seeds)
+    plan = Plan(data, options.out, options.changed, seeds, options.beside)
     seconds = 60 * options.minutes - (time.monotonic() - began)
     names = plan.names(options.stages)
     done = run_tasks(plan.tasks, names, jobs=options.jobs, seconds=seconds, logs=plan.out / "logs")

@@ -14,7 +14,7 @@ from sphynx.api.rebuilding import Rebuilt, rebuild_model
 from sphynx.data.images import Data
 from sphynx.data.open import open_data
 from sphynx.data.packed import save_packed
-from sphynx.errors import SphynxError
+from sphynx.errors import InputError, SphynxError
 from sphynx.program.folder import load_program
 from sphynx.zoo.chain import chain_of
 from sphynx.zoo.shipped import load_card
@@ -130,7 +130,7 @@ def test_the_shipped_network_is_made_again_from_its_card(tmp_path: Path, monkeyp
 
 @pytest.mark.slow
 def test_the_experiment_goes_through_all_its_stages(tmp_path: Path) -> None:
-    from reproduction import diagnosis
+    from reproduction import diagnosis, judging
 
     write_xrays(tmp_path / "xrays")
     changed = {
@@ -150,7 +150,19 @@ def test_the_experiment_goes_through_all_its_stages(tmp_path: Path) -> None:
     assert judged["low"] <= judged["difference"] <= judged["high"]
     assert len(judged["teacher-final"]["mcc"]["of_seeds"]) == len(judged["final"]["mcc"]["of_seeds"]) == 5
 
-    teachers = [runs / "teacher-final" / f"seed-{seed}" for seed in range(diagnosis.FINAL_SEEDS)]
+    assert judged["seeds"] == [0, 1, 2, 3, 4]
+    later = ["final", "judge", *rest, "--jobs", "2", "--first-seed", "5"]
+    later[later.index(str(runs))] = str(tmp_path / "later")
+    (tmp_path / "later").mkdir()
+    (tmp_path / "later" / "choice.json").write_text((runs / "choice.json").read_text())
+    assert diagnosis.main([*later, "--beside", str(runs / "answers.npz")]) == 0
+    both = json.loads((tmp_path / "later" / "judgement.json").read_text())
+    assert both["seeds"] == list(range(10))
+    assert both["final"]["mcc"]["of_seeds"][:5] == judged["final"]["mcc"]["of_seeds"]
+    with pytest.raises(InputError, match="a seed is there twice"):
+        judging.read_answers([runs / "answers.npz"] * 2)
+
+    teachers = [runs / "teacher-final" / f"seed-{seed}" for seed in range(diagnosis.TEACHERS)]
     makes = "runs/diagnosis/final/seed-0"
     packed = pack(
         runs / "final" / "seed-0", "xray", tmp_path / "models", teachers=teachers, commands=COMMANDS, makes=makes
