@@ -11,6 +11,8 @@ from sphynx.svg.drawing import Box, Drawing, Text, text_width
 FEW_CLASSES = 20  # that a square can still name
 SIZE = 11.0
 FREQUENT = 6
+NAME_ROOM = 170.0  # about thirty letters; longer names are cut
+NARROWEST = SIZE + 0.2  # column, so that names beside each other can be read
 
 Counts = Sequence[Sequence[int]]
 
@@ -34,18 +36,19 @@ def frequent_confusions(counts: Counts, names: Sequence[str]) -> list[tuple[str,
 def _draw(counts: Counts, names: Sequence[str], width: float) -> Drawing:
     """Column names are written upwards where they are wider than a column."""
     longest = max(text_width(name, SIZE) for name in names)
-    left = min(max(longest, text_width("label", SIZE)) + 12, width * 0.3)
+    room = min(longest, NAME_ROOM, width - 20 - NARROWEST * len(names))
+    left = max(room, text_width("label", SIZE)) + 12
     side = min((width - left - 8) / len(names), 44.0)
-    upwards = longest + 6 > side
-    top = 22 + (min(longest + 8, 110) if upwards else 16)
+    upwards = room + 6 > side
+    top = 22 + (room + 8 if upwards else 16)
     drawing = Drawing(width, top + side * len(names) + 6, "confusion of the classes")
     drawing.add(Text(left, 13, "answer", "muted", size=SIZE), Text(left - 8, top - 6, "label", "muted", "end", SIZE))
     for number, name in enumerate(names):
-        middle, text = left + (number + 0.5) * side, _shorten(name, 100)
+        middle, text = left + (number + 0.5) * side, _shorten(name, room)
         x, anchor = (middle + SIZE * 0.35, "start") if upwards else (middle, "middle")
         drawing.add(Text(x, top - 6, text, "ink", anchor, SIZE, turned=upwards))  # type: ignore[arg-type]
         y = top + (number + 0.5) * side + SIZE * 0.35
-        drawing.add(Text(left - 8, y, _shorten(name, left - 12), "ink", "end", SIZE))
+        drawing.add(Text(left - 8, y, text, "ink", "end", SIZE))
     for label, row in enumerate(counts):
         of_class = max(sum(row), 1)
         for answer, times in enumerate(row):
