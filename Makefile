@@ -57,6 +57,8 @@ docs: $(INSTALLED)
 	mv docs/results/stream.md.new docs/results/stream.md
 	$(BIN)/python docs/make_links.py > docs/results/links.md.new
 	mv docs/results/links.md.new docs/results/links.md
+	$(BIN)/python docs/make_rebuilt.py > docs/results/rebuilt.md.new
+	mv docs/results/rebuilt.md.new docs/results/rebuilt.md
 	$(BIN)/python docs/make_coverage.py > docs/results/coverage.md.new
 	mv docs/results/coverage.md.new docs/results/coverage.md
 	$(BIN)/python docs/make_zoo.py > docs/results/zoo.md.new

@@ -17,6 +17,7 @@ DOCS = Path(__file__).parents[2] / "docs"
         (["docs/make_zoo.py"], "results/zoo.md"),
         (["docs/make_stream_results.py"], "results/stream.md"),
         (["docs/make_links.py"], "results/links.md"),
+        (["docs/make_rebuilt.py"], "results/rebuilt.md"),
         (["docs/make_coverage.py"], "results/coverage.md"),
     ],
 )

@@ -16,18 +16,23 @@ from sphynx.train.results import RESULT
 from sphynx.zoo import shipped
 from sphynx.zoo.chain import Chain, chain_of, find_unknowns
 
+_ENVIRONMENT = "environment.json"
 _INSTALLED = "sphynx"  # the other programs of a chain are modules of a clone
 _STDERR = 2  # where commands print, since what is printed at the end may be read by a program
 
 
 @dataclass(frozen=True)
 class Rebuilt(Record):
-    """`run` is the folder that the commands ended with; accuracies are of the test images, final epoch."""
+    """`run` is the folder that the commands ended with; accuracies are of the test images, final epoch; minutes are of
+    all trainings in the folder."""
 
     name: str
-    run: str
     accuracy: float
     accuracy_on_card: float
+    minutes: float
+    device: str
+    commit: str | None
+    run: str = ""
 
 
 def load_chain(name: str, folder: Path | None = None) -> Chain:
@@ -60,9 +65,15 @@ def rebuild_model(
                 where=str(out),
                 remedy="See what it said above, then give the same folder again: training goes on where it stopped.",
             )
-    result = shipped.read_object(out / chain.makes / RESULT)
-    on_card = shipped.load_card(name, folder or shipped.SHIPPED)["accuracy"]
-    return Rebuilt(name, str(out / chain.makes), float(result["accuracy"]), float(on_card))
+    return _compare(name, out, out / chain.makes, float(shipped.load_card(name, folder or shipped.SHIPPED)["accuracy"]))
+
+
+def _compare(name: str, out: Path, run: Path, accuracy_on_card: float) -> Rebuilt:
+    result = shipped.read_object(run / RESULT)
+    minutes = sum(float(shipped.read_object(one)["minutes"]) for one in out.rglob(RESULT))
+    commit = shipped.read_object(run / _ENVIRONMENT)["commit"]
+    accuracy, device = float(result["accuracy"]), result["device"]
+    return Rebuilt(name, accuracy, accuracy_on_card, round(minutes, 2), device, commit, str(run))
 
 
 def _check_needs(chain: Chain, out: Path) -> None:

@@ -95,8 +95,10 @@ def rebuild(
         if as_json:
             print_json(made.to_json())
             return
-        rows = [["rebuilt", f"{made.accuracy:.2%}"], ["on the card", f"{made.accuracy_on_card:.2%}"]]
-        print_table(name, ["test accuracy", ""], [*rows, ["run", made.run]])
+        accuracies = [f"{made.accuracy_on_card:.2%}", f"{made.accuracy:.2%}"]
+        where = [f"{made.minutes:.1f}", made.device, (made.commit or "unknown")[:12], made.run]
+        columns = [">on the card", ">rebuilt", ">minutes", "device", "commit", "run"]
+        print_table(f"{name}: test accuracy", columns, [[*accuracies, *where]])
         return
     chain = load_chain(name, folder)
     if as_json:
