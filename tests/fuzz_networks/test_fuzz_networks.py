@@ -1,4 +1,4 @@
-"""300 random networks, each by one reader in turn: none is quiet and wrong.
+"""Random networks, each by one reader in turn, 90 in `make test` and 300 in `make test-all`: none is quiet and wrong.
 
 `make fuzz-networks` draws more of them, and compiles each by all three readers."""
 
@@ -10,10 +10,13 @@ from tests.fuzz_networks.networks import draw
 from tests.fuzz_networks.report import LEAST_COMPILED, compiled_share, errors_of, lines
 from tests.fuzz_networks.trial import READERS, attempt
 
-FIRST_SEED, NETWORKS, PARTS = 0, 300, 10
+FIRST_SEED, NETWORKS, PARTS, USUAL_PARTS = 0, 300, 10, 3
 
 
-@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize(
+    "part",
+    [pytest.param(part, marks=[] if part < USUAL_PARTS else pytest.mark.slow) for part in range(PARTS)],
+)
 def test_random_networks_are_compiled_right_or_refused(part: int) -> None:
     seeds = range(FIRST_SEED + part, FIRST_SEED + NETWORKS, PARTS)
     print(f"seeds {seeds}")

@@ -63,7 +63,7 @@ def rebuild_model(
             raise SphynxError(
                 f"`{shlex.join(words)}` ended with exit code {ran.returncode}",
                 where=str(out),
-                remedy="See what it said above, then give the same folder again: training goes on where it stopped.",
+                remedy="Read its output above, then give the same folder again: training continues where it stopped.",
             )
     return _compare(name, out, out / chain.makes, float(shipped.load_card(name, folder or shipped.SHIPPED)["accuracy"]))
 
@@ -84,7 +84,7 @@ def _check_needs(chain: Chain, out: Path) -> None:
         )
     if (out / chain.makes / RESULT).exists():
         raise InputError(
-            f"{chain.makes} is finished already", where=str(out), remedy="Rebuild in a folder that has the data alone."
+            f"{chain.makes} is already finished", where=str(out), remedy="Rebuild in a folder that holds only the data."
         )
 
 

@@ -68,6 +68,6 @@ class DesignSettings(SweepSettings):
     )
     prices: str | Path | None = setting(
         None,
-        "With a search for an allocation: a file of prices, written by `sphynx estimate` of the planned stream. "
-        "Allocations then cost its seconds, not its ReLUs.",
+        "With a search for an allocation: a file of prices that `sphynx estimate` wrote for the planned stream. "
+        "Allocations are then compared by its seconds instead of ReLUs.",
     )

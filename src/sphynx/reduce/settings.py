@@ -92,8 +92,8 @@ class ReductionSettings(WorkSettings):
     recipe: str | Recipe = setting(AUTO, "A recipe's name, or a TOML file; auto chooses by the data.")
     views: str | Path | None = setting(
         None,
-        "The original's logits of augmented images, for recipes with view_epochs; made where there is no such file, so "
-        "that several reductions of one network share them. [default: views.safetensors in the run folder]",
+        "A file of the original's logits of augmented images, for recipes with view_epochs; created if missing, so "
+        "that several reductions of one network can share it. [default: views.safetensors in the run folder]",
     )
     settings: Mapping[str, Any] = setting(
         {},

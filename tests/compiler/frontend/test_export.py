@@ -202,7 +202,7 @@ REFUSED: dict[str, tuple[nn.Module, str, str]] = {
         r"Body: Swish cannot be compiled exactly \(middle, node silu\)",
         "sphynx compile --operators",
     ),
-    "power": (Body(Call(lambda _, x: x**3)), "Pow has another exponent than 2", "Squares can be compiled"),
+    "power": (Body(Call(lambda _, x: x**3)), "Pow has an exponent other than 2", "Squares can be compiled"),
     "rounded": (
         Body(Call(lambda _, x: x.int() / 2)),
         "Cast to whole numbers cannot be compiled",

@@ -118,5 +118,5 @@ def test_a_client_that_cheats_is_not_guarded_against(tmp_path: Path) -> None:
 
 
 def test_other_powers_are_refused() -> None:
-    with pytest.raises(InputError, match="has another exponent than 2"):
+    with pytest.raises(InputError, match="has an exponent other than 2"):
         read_module(Body(two(lambda x, y: x**3 + y)).double(), Shape(*IMAGE)).trace(MEAN, STD, outline=True)

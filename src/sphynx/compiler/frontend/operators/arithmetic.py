@@ -74,7 +74,7 @@ def _sum(walker: Walker, op: Operation, first: Value, second: Value) -> Value:
         dims = ()
     if len(first.dims) != len(second.dims) or not dims:
         shown = " and ".join("x".join(map(str, value.dims)) for value in (first, second))
-        raise op.refusal(f"adds maps of {shown}", "Add maps of one shape, or a constant.")
+        raise op.refusal(f"adds maps of {shown}", "Add maps of the same shape, or a constant.")
     walker.fits(op, dims)
     both = [
         value.moved(np.broadcast_to(value.numbers(), dims)).settled(walker.fuser, f"{op.name}.{number}")

@@ -56,7 +56,9 @@ def matrix_product(walker: Walker, op: Operation) -> Value:
 def power(walker: Walker, op: Operation) -> Value:
     exponent = walker.numbers(op, 1)
     if exponent.size != 1 or exponent.reshape(-1)[0] not in (1, 2):
-        raise op.refusal("has another exponent than 2", "Squares can be compiled; train the network without others.")
+        raise op.refusal(
+            "has an exponent other than 2", "Squares can be compiled; train the network without other powers."
+        )
     value = walker.value(op)
     return value if exponent.reshape(-1)[0] == 1 else _squared(walker, op, value)
 
@@ -90,7 +92,7 @@ def _of_two_maps(walker: Walker, op: Operation) -> Value:
     first, second = walker.value(op, 0), walker.value(op, 1)
     if min(len(first.dims), len(second.dims)) < 2 or first.dims[-1] != second.dims[-2]:
         shown = " and ".join("x".join(map(str, value.dims)) for value in (first, second))
-        raise op.refusal(f"multiplies maps of {shown}", "Multiply matrices that fit together.")
+        raise op.refusal(f"multiplies maps of {shown}", "Multiply matrices whose sizes match.")
     (rows, inner), columns = first.dims[-2:], second.dims[-1]
     several = _broadcast(op, first.dims[:-2], second.dims[:-2])
     walker.fits(op, (*several, rows, inner, columns))
@@ -151,7 +153,7 @@ def _broadcast(op: Operation, first: tuple[int, ...], second: tuple[int, ...]) -
         return tuple(np.broadcast_shapes(first, second))
     except ValueError:
         shown = " and ".join("x".join(map(str, dims)) for dims in (first, second))
-        raise op.refusal(f"multiplies maps of {shown}", "Multiply maps of one shape, or a constant.") from None
+        raise op.refusal(f"multiplies maps of {shown}", "Multiply maps of the same shape, or by a constant.") from None
 
 
 def _lay_out(dims: tuple[int, ...]) -> Shape:

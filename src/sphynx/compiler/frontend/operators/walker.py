@@ -107,7 +107,7 @@ class Walker:
         except ValueError:
             raise op.refusal(
                 f"cannot combine its input {number} with a map of {'x'.join(map(str, value.dims))}",
-                "Use maps of one shape, or a constant.",
+                "Use maps of the same shape, or a constant.",
             ) from None
 
     def by_channel(self, op: Operation, value: Value, spread: Floats) -> tuple[Value, Floats] | None:
