@@ -20,6 +20,7 @@ from sphynx.space.published_cells import SPHYNX
 from sphynx.space.tally import Shape
 
 TINY = ["--set", "epochs=1", "--set", "depth=2", "--set", "nodes=4", "--set", "batch_size=256"]
+RANDOM = ["search", "cells", "--data", "digits", "--strategy", "random", "--recipe", "smoke", *TINY]
 
 
 @pytest.fixture(autouse=True)
@@ -71,24 +72,7 @@ def test_search_prints_the_cells_and_keeps_them(tmp_path: Path) -> None:
 def test_found_cells_are_ranked_beside_random_ones(tmp_path: Path) -> None:
     training = tmp_path / "training.toml"
     training.write_text("epochs = 1\nbatch_size = 256\nauxiliary_weight = 0.0\n")
-    shown = run(
-        "search",
-        "cells",
-        "--data",
-        "digits",
-        "--strategy",
-        "random",
-        "--recipe",
-        "smoke",
-        *TINY,
-        "-o",
-        str(tmp_path / "out"),
-        "--rank",
-        str(training),
-        "--random-cells",
-        "1",
-        "--json",
-    )
+    shown = run(*RANDOM, "-o", str(tmp_path / "out"), "--rank", str(training), "--random-cells", "1", "--json")
     assert {entry["label"] for entry in json.loads(shown)["ranking"]} == {"random, seed 0", "random cells 0"}
 
 
@@ -114,23 +98,7 @@ def test_many_cells_are_ranked_in_rounds(tmp_path: Path) -> None:
     training = tmp_path / "training.toml"
     training.write_text("epochs = 4\nbatch_size = 256\nauxiliary_weight = 0.0\n")
     out = tmp_path / "out"
-    words = [
-        "search",
-        "cells",
-        "--data",
-        "digits",
-        "--strategy",
-        "random",
-        "--recipe",
-        "smoke",
-        *TINY,
-        "-o",
-        str(out),
-        "--rank",
-        str(training),
-        "--random-cells",
-        "6",
-    ]
+    words = [*RANDOM, "-o", str(out), "--rank", str(training), "--random-cells", "6"]
     shown = run(*words)
     assert "after 2 epochs" in shown and "after 4 epochs" in shown
     ranking = json.loads((out / "summary.json").read_text())["ranking"]

@@ -12,10 +12,10 @@ from sphynx.network.build import build_network
 from sphynx.network.reduced import describe_layers, rectified_layers
 from sphynx.network.stored import StoredNetwork
 from sphynx.network.trained import TrainedNetwork
-from sphynx.program.cost.cost import total_cost
+from sphynx.program.cost.cost import LayerCost, total_cost
 from sphynx.program.folder import content_hash
 from sphynx.space.files import AnyDesign
-from sphynx.space.reduced import BaseDesign, ReducedDesign
+from sphynx.space.reduced import BaseDesign, NonlinearCounts, ReducedDesign
 from sphynx.space.reference import ResNet18Design
 from sphynx.space.stream import Stage, StreamDesign
 from sphynx.space.tally import Shape
@@ -42,6 +42,17 @@ def settled(design: AnyDesign) -> TrainedNetwork:
     return TrainedNetwork("reduced", network.eval(), data.mean, data.std)
 
 
+def compile_exactly(network: TrainedNetwork) -> tuple[NonlinearCounts, LayerCost]:
+    """Return what the design counts, and what its program costs."""
+    compiled = sphynx.compile_network(network, calibrate=noisy_data())
+    assert compiled.judged is not None and compiled.judged.read_error is not None
+    assert compiled.judged.read_error < 1e-4 and compiled.judged.error < 0.05
+    assert isinstance(network.design, ReducedDesign)
+    counted, cost = network.design.counts, total_cost(compiled.program)
+    assert (cost.relus, cost.squares) == (counted.relus, counted.squares)
+    return counted, cost
+
+
 @pytest.mark.parametrize(
     ("base", "kinds"),
     [
@@ -54,12 +65,7 @@ def settled(design: AnyDesign) -> TrainedNetwork:
 )
 def test_channels_of_any_kind_are_compiled_exactly(base: BaseDesign, kinds: str) -> None:
     network = with_random_letters(base, kinds)
-    compiled = sphynx.compile_network(network, calibrate=noisy_data())
-    assert compiled.judged is not None and compiled.judged.read_error is not None
-    assert compiled.judged.read_error < 1e-4 and compiled.judged.error < 0.05
-    assert isinstance(network.design, ReducedDesign)
-    counted, cost = network.design.counts, total_cost(compiled.program)
-    assert (cost.relus, cost.squares) == (counted.relus, counted.squares)
+    counted, cost = compile_exactly(network)
     if can_be_walked(network.design):
         arrays = {name: tensor.numpy() for name, tensor in network.module.state_dict().items()}
         stored = trace_stored(StoredNetwork(network.design, arrays), network.mean, network.std)
@@ -89,12 +95,7 @@ def with_random_values(base: BaseDesign, kinds: str) -> TrainedNetwork:
 def test_values_of_any_kind_are_compiled_exactly(base: BaseDesign, kinds: str) -> None:
     """As `snl`, `senet` and `autorep` choose them."""
     network = with_random_values(base, kinds)
-    compiled = sphynx.compile_network(network, calibrate=noisy_data())
-    assert compiled.judged is not None and compiled.judged.read_error is not None
-    assert compiled.judged.read_error < 1e-4 and compiled.judged.error < 0.05
-    assert isinstance(network.design, ReducedDesign)
-    counted, cost = network.design.counts, total_cost(compiled.program)
-    assert (cost.relus, cost.squares) == (counted.relus, counted.squares)
+    counted, cost = compile_exactly(network)
     assert cost.truncations <= counted.truncations + counted.squares
 
 

@@ -158,25 +158,15 @@ def show(
 
 
 def _title(design: AnyDesign) -> str:
-    from sphynx.space.graph import GraphDesign
-    from sphynx.space.macro import MacroDesign
+    from sphynx.report.naming import describe_network
+    from sphynx.space.design import Design
     from sphynx.space.micro import MicroDesign
     from sphynx.space.reduced import ReducedDesign
-    from sphynx.space.reference import ResNet18Design, Vgg11Design, WideResNetDesign
-    from sphynx.space.stream import StreamDesign
 
-    if isinstance(design, StreamDesign):
-        return f"stream {design}, {design.borders} borders"
     if isinstance(design, ReducedDesign):
         return f"{_title(design.base)}, reduced"
-    if isinstance(design, WideResNetDesign):
-        return f"WRN-{design.depth}-{design.width}"
-    if isinstance(design, MacroDesign):
-        return f"macro network, {sum(map(len, design.stages))} layers, C={design.channels}"
-    if isinstance(design, GraphDesign):
-        return f"{design.name or 'network'} as a graph"
-    if isinstance(design, ResNet18Design | Vgg11Design):
-        return f"{type(design).__name__.removesuffix('Design')}, width {design.width}"
+    if not isinstance(design, Design | MicroDesign):
+        return describe_network(design)
     cells = design.genotype.name or "unnamed"
     space = " of the micro space" if isinstance(design, MicroDesign) else ""
     return f"C={design.channels} D={design.depth} reduce at {design.reduce_positions}, {cells} cells{space}"

@@ -25,16 +25,38 @@ a given one serves all, in tests.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
 
 from sphynx.program.backends import Backend
+from sphynx.program.extensions import SOFTSPOKEN, Extensions
 from sphynx.program.ir import INPUT, Program
 from sphynx.protocol.answer import AnswerLayer
+from sphynx.protocol.bundle import Bundle
 from sphynx.protocol.channel import Section
 from sphynx.protocol.verify.parties import checked_messages
 from sphynx.protocol.verify.plan import CheckPlan
 
 MASKED_PICTURE = Section("online", INPUT)  # in it the client sends the one message that depends on the picture
+
+
+class Party(ABC):
+    """One connection's side, of either role."""
+
+    def prepare(self, bundle_id: bytes, backend: Backend, batch: int = 1, made: Extensions = SOFTSPOKEN) -> Bundle:
+        return self.prepare_group([bundle_id], backend, batch, made)[0]
+
+    def prepare_group(
+        self, bundle_ids: Sequence[bytes], backend: Backend, batch: int = 1, made: Extensions = SOFTSPOKEN
+    ) -> list[Bundle]:
+        """Prepare bundles of `batch` images each, all or none, by OTs that are extended this way."""
+        return list(self.prepare_each(bundle_ids, backend, batch, made))
+
+    @abstractmethod
+    def prepare_each(
+        self, bundle_ids: Sequence[bytes], backend: Backend, batch: int = 1, made: Extensions = SOFTSPOKEN
+    ) -> Iterator[Bundle]:
+        """Prepare a group, and give each bundle as soon as it is made: whoever writes it need not hold the others."""
 
 
 def other_messages(

@@ -19,7 +19,7 @@ from sphynx.protocol.answer import ANSWER, AnswerLayer, learn, receive_answer_ta
 from sphynx.protocol.bundle import Bundle, identify, mask_name, share_name
 from sphynx.protocol.channel import Channel
 from sphynx.protocol.group import OwnTensors, fill_up, own_copy, places
-from sphynx.protocol.inference import other_messages
+from sphynx.protocol.inference import Party, other_messages
 from sphynx.protocol.linear import MaskedTensors, upload_masks
 from sphynx.protocol.linear_plan import plan_group, plan_images, plan_program
 from sphynx.protocol.message_sizes import check_messages
@@ -30,7 +30,7 @@ from sphynx.protocol.verify.parties import CheckedClient
 from sphynx.protocol.verify.plan import CheckPlan
 
 
-class InferenceClient:
+class InferenceClient(Party):
     """One connection's client side. It knows the public program only."""
 
     def __init__(
@@ -48,19 +48,9 @@ class InferenceClient:
         self._offline = check.wide(program) if check else program  # the ring of the linear phase
         self._session: tuple[rlwe.LinearClient, ClientOts] | None = None
 
-    def prepare(self, bundle_id: bytes, backend: Backend, batch: int = 1, made: Extensions = SOFTSPOKEN) -> Bundle:
-        return self.prepare_group([bundle_id], backend, batch, made)[0]
-
-    def prepare_group(
-        self, bundle_ids: Sequence[bytes], backend: Backend, batch: int = 1, made: Extensions = SOFTSPOKEN
-    ) -> list[Bundle]:
-        """Prepare bundles of `batch` images each, all or none, by OTs that are extended this way."""
-        return list(self.prepare_each(bundle_ids, backend, batch, made))
-
     def prepare_each(
         self, bundle_ids: Sequence[bytes], backend: Backend, batch: int = 1, made: Extensions = SOFTSPOKEN
     ) -> Iterator[Bundle]:
-        """Prepare a group, and give each bundle as soon as it is made: whoever writes it need not hold the others."""
         program, channel, images = self.program, self._channel, len(bundle_ids) * batch
         layers, plan = activation_layers(program, batch), plan_images(self._offline, images)
         answer = AnswerLayer.planned(program, batch)

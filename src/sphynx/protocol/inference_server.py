@@ -19,7 +19,7 @@ from sphynx.protocol.answer import ANSWER, AnswerLayer, garble_answer, reveal, t
 from sphynx.protocol.bundle import Bundle, identify, share_name
 from sphynx.protocol.channel import Channel
 from sphynx.protocol.group import places
-from sphynx.protocol.inference import other_messages
+from sphynx.protocol.inference import Party, other_messages
 from sphynx.protocol.linear import ServerModel, ServerPass, answer_masks
 from sphynx.protocol.linear_plan import plan_images
 from sphynx.protocol.message_sizes import check_messages
@@ -30,7 +30,7 @@ from sphynx.protocol.verify.parties import CheckedServer, Judging
 from sphynx.threads import Helper
 
 
-class InferenceServer:
+class InferenceServer(Party):
     """One connection's server side. `prepare` and `infer` answer the client's calls of the same name."""
 
     def __init__(
@@ -44,19 +44,9 @@ class InferenceServer:
             self._checked = CheckedServer(model.program, model.weights, model.check, judging)
         self._has_refused = False
 
-    def prepare(self, bundle_id: bytes, backend: Backend, batch: int = 1, made: Extensions = SOFTSPOKEN) -> Bundle:
-        return self.prepare_group([bundle_id], backend, batch, made)[0]
-
-    def prepare_group(
-        self, bundle_ids: Sequence[bytes], backend: Backend, batch: int = 1, made: Extensions = SOFTSPOKEN
-    ) -> list[Bundle]:
-        """Prepare bundles of `batch` images each, all or none, by OTs that are extended this way."""
-        return list(self.prepare_each(bundle_ids, backend, batch, made))
-
     def prepare_each(
         self, bundle_ids: Sequence[bytes], backend: Backend, batch: int = 1, made: Extensions = SOFTSPOKEN
     ) -> Iterator[Bundle]:
-        """Prepare a group, and give each bundle as soon as it is made: whoever writes it need not hold the others."""
         with self._ending_at_a_failure():
             yield from self._prepare_each(bundle_ids, backend, batch, made)
 

@@ -8,6 +8,7 @@ from sphynx.space.graph import GraphDesign
 from sphynx.space.macro import MacroDesign
 from sphynx.space.micro import MicroDesign
 from sphynx.space.reduced import ReducedDesign
+from sphynx.space.reference import WideResNetDesign
 from sphynx.space.stream import StreamDesign
 from sphynx.space.tally import Shape
 
@@ -25,6 +26,8 @@ def describe_network(design: AnyDesign) -> str:
         return f"stream {design}, {design.borders} borders"
     if isinstance(design, ReducedDesign):
         return f"{describe_network(design.base)}, reduced"
+    if isinstance(design, WideResNetDesign):
+        return f"WRN-{design.depth}-{design.width}"
     if isinstance(design, MacroDesign):
         return f"macro network, {sum(map(len, design.stages))} layers, C={design.channels}"
     if isinstance(design, GraphDesign):

@@ -3,14 +3,10 @@
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from sphynx.bench.private_models import question
-from sphynx.bench.private_parties import Job, run_parties
 from sphynx.compiler.compile import compile_walk
 from sphynx.compiler.frontend.export.module import read_module
 from sphynx.compiler.frontend.onnx.file import read_network
@@ -18,15 +14,13 @@ from sphynx.compiler.precision import Precision
 from sphynx.compiler.quantise import Quantised
 from sphynx.compiler.settings import CompileSettings
 from sphynx.program.backends import Backend
-from sphynx.program.folder import save_compiled
-from sphynx.program.interpret import evaluate, interpret
 from sphynx.program.ir import Curve, Gate, Relu, Truncate
 from sphynx.space.tally import Shape
+from tests.compiler.frontend.against_torch import MEAN, STD, assert_two_processes_agree, error_of, fuse_exactly, pixels
 from tests.compiler.frontend.test_onnx_operators import exported
 from tests.compiler.frontend.torch_modules import IMAGE, Body, Call
 
 pytestmark = pytest.mark.filterwarnings("ignore::Warning:torch")  # its exporter warns of its own successor
-MEAN, STD = (0.0,) * 3, (1.0,) * 3
 
 
 class Excited(nn.Module):
@@ -95,10 +89,6 @@ def network(block: str) -> nn.Module:
     return made.eval()
 
 
-def pixels(count: int) -> NDArray[np.uint8]:
-    return np.random.default_rng(0).integers(0, 256, (count, *IMAGE), np.uint8)
-
-
 @pytest.mark.parametrize("block", BLOCKS)
 @pytest.mark.parametrize("by", ["ONNX", "torch.export"])
 def test_fused_they_equal_torch(block: str, by: str, tmp_path: Path) -> None:
@@ -107,13 +97,7 @@ def test_fused_they_equal_torch(block: str, by: str, tmp_path: Path) -> None:
         found = read_network(exported(made, tmp_path / "network.onnx"), approximate=block in SMOOTH)
     else:
         found = read_module(made.double(), Shape(*IMAGE), approximate=block in SMOOTH)
-    with torch.no_grad():
-        expected = made(torch.from_numpy(pixels(3) / 255)).numpy()
-    for cuts in ((), found.trace(MEAN, STD, outline=True).joints):
-        fused = found.trace(MEAN, STD, cuts=cuts)
-        assert fused.graph == found.trace(MEAN, STD, cuts=cuts, outline=True).graph
-        got = evaluate(fused.graph, fused.weights, pixels(3).astype(np.float64), lambda *_: None)
-        assert np.abs(got - expected).max() < 1e-6
+    for fused in fuse_exactly(found, made, 1e-6):
         assert sum(isinstance(step, Gate) for step in fused.graph.steps) == 1
     assert any(isinstance(step, Curve) for step in fused.graph.steps) == (block in SMOOTH)
 
@@ -130,17 +114,10 @@ def compiled(block: str, folder: Path) -> tuple[Quantised, nn.Module]:
 )
 def test_two_processes_get_the_oracles_logits(block: str, backend: Backend, tmp_path: Path) -> None:
     quantised, made = compiled(block, tmp_path)
-    program = quantised.program
-    logits = program.real_numbers(interpret(program, quantised.weights, pixels(20)))
-    with torch.no_grad():
-        expected = made(torch.from_numpy(pixels(20) / 255)).numpy()
-    spread = (expected - expected.mean(axis=0)).std()
-    error = float(np.sqrt(np.square(logits - expected).mean()) / spread)
-    assert error < 1.5 * quantised.approximation_error + 0.02 and quantised.approximation_error < 0.1
-    save_compiled(tmp_path, quantised)
-    asked, wanted = question(tmp_path, 2)
-    _, client = run_parties(Job(tmp_path, backend, 2, repeats=1, link=None), asked, wanted)
-    assert client.details["equal_to_oracle"]
+    assert (
+        error_of(quantised, made) < 1.5 * quantised.approximation_error + 0.02 and quantised.approximation_error < 0.1
+    )
+    assert_two_processes_agree(quantised, backend, tmp_path)
 
 
 def test_a_product_and_its_factors_have_as_many_bits_as_an_activation(tmp_path: Path) -> None:

@@ -3,13 +3,10 @@
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
 
-from sphynx.bench.private_models import question
-from sphynx.bench.private_parties import Job, run_parties
 from sphynx.compiler.compile import compile_walk
 from sphynx.compiler.frontend.export.module import read_module
 from sphynx.compiler.frontend.onnx.file import read_network
@@ -18,12 +15,10 @@ from sphynx.compiler.quantise import Quantised
 from sphynx.compiler.settings import CompileSettings
 from sphynx.errors import InputError, SphynxError
 from sphynx.program.backends import Backend
-from sphynx.program.folder import save_compiled
-from sphynx.program.interpret import evaluate, interpret
 from sphynx.program.ir import Gate, Square
 from sphynx.protocol.verify.plan import refuse_unchecked
 from sphynx.space.tally import Shape
-from tests.compiler.frontend.test_gates import MEAN, STD, pixels
+from tests.compiler.frontend.against_torch import MEAN, STD, assert_two_processes_agree, error_of, fuse_exactly, pixels
 from tests.compiler.frontend.test_onnx_operators import exported
 from tests.compiler.frontend.torch_modules import IMAGE, Body, Call
 
@@ -76,13 +71,7 @@ def test_fused_they_equal_torch(product: str, by: str, tmp_path: Path) -> None:
         found = read_network(exported(made, tmp_path / "network.onnx"))
     else:
         found = read_module(made.double(), Shape(*IMAGE))
-    with torch.no_grad():
-        expected = made(torch.from_numpy(pixels(3) / 255)).numpy()
-    for cuts in ((), found.trace(MEAN, STD, outline=True).joints):
-        fused = found.trace(MEAN, STD, cuts=cuts)
-        assert fused.graph == found.trace(MEAN, STD, cuts=cuts, outline=True).graph
-        got = evaluate(fused.graph, fused.weights, pixels(3).astype(np.float64), lambda *_: None)
-        assert np.abs(got - expected).max() < 1e-9
+    for fused in fuse_exactly(found, made, 1e-9):
         kinds = [type(step) for step in fused.graph.steps]
         assert (kinds.count(Gate), kinds.count(Square)) == PRODUCTS[product][1:]
 
@@ -100,15 +89,8 @@ def compiled(product: str, folder: Path) -> tuple[Quantised, nn.Module]:
 )
 def test_two_processes_get_the_oracles_answers(product: str, backend: Backend, tmp_path: Path) -> None:
     quantised, made = compiled(product, tmp_path)
-    answers = quantised.program.real_numbers(interpret(quantised.program, quantised.weights, pixels(20)))
-    with torch.no_grad():
-        expected = made(torch.from_numpy(pixels(20) / 255)).numpy()
-    spread = (expected - expected.mean(axis=0)).std()
-    assert np.sqrt(np.square(answers - expected).mean()) < 0.02 * spread
-    save_compiled(tmp_path, quantised)
-    asked, wanted = question(tmp_path, 2)
-    _, client = run_parties(Job(tmp_path, backend, 2, repeats=1, link=None), asked, wanted)
-    assert client.details["equal_to_oracle"]
+    assert error_of(quantised, made) < 0.02
+    assert_two_processes_agree(quantised, backend, tmp_path)
 
 
 def test_a_client_that_cheats_is_not_guarded_against(tmp_path: Path) -> None:
