@@ -101,7 +101,8 @@ def test_a_server_under_a_new_name_serves_clients_that_kept_as_many_bundles_as_t
 def test_a_certificate_that_expires_meanwhile_counts_no_more(tmp_path: Path, authority: Path) -> None:
     with serving(tmp_path, authority, Limits(), io.StringIO()) as (client, server), client:
         (conversation,) = server._conversations
-        conversation.peer = dataclasses.replace(conversation.peer, expires_at=NOW.timestamp())
+        visit = conversation._visit
+        visit.peer = dataclasses.replace(visit.peer, expires_at=NOW.timestamp())
         with pytest.raises(PeerGaveUpError, match="certificate has expired"):
             client.measure_link()
 
