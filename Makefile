@@ -1,6 +1,6 @@
 # The two commands a newcomer types: `make demo` (`make demo ARGS=--open` shows it in the browser) and
 # `make test`. Each installs what it needs into .venv first; the tools of development and of the site are not for `demo`.
-.PHONY: demo test test-all coverage docs docs-site messages wheels sbom lock zoo zoo-files reproduce-smoke chaos soak checks lint types layers \
+.PHONY: demo test test-all coverage docs docs-site messages wheels sbom lock private-results zoo zoo-files reproduce-smoke chaos soak checks lint types layers \
   test-python test-core test-sanitize test-thread test-aarch64 test-constant-time fuzz fuzz-networks format clean
 
 VENV := .venv
@@ -55,6 +55,8 @@ docs: $(INSTALLED)
 	mv docs/results/paper.md.new docs/results/paper.md
 	$(BIN)/python docs/make_stream_results.py > docs/results/stream.md.new
 	mv docs/results/stream.md.new docs/results/stream.md
+	$(BIN)/python docs/make_private_results.py > docs/results/private.md.new
+	mv docs/results/private.md.new docs/results/private.md
 	$(BIN)/python docs/make_links.py > docs/results/links.md.new
 	mv docs/results/links.md.new docs/results/links.md
 	$(BIN)/python docs/make_rebuilt.py > docs/results/rebuilt.md.new
@@ -63,12 +65,16 @@ docs: $(INSTALLED)
 	mv docs/results/coverage.md.new docs/results/coverage.md
 	$(BIN)/python docs/make_zoo.py > docs/results/zoo.md.new
 	mv docs/results/zoo.md.new docs/results/zoo.md
+	for drawing in layers parties; do $(BIN)/python docs/make_drawings.py $$drawing > docs/images/$$drawing.svg; done
 
 # The documentation as a site in out/site, to be read without a network. A warning is an error. Not part of `test`.
 docs-site: $(TOOLS) $(VENV)/.extra-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 	$(BIN)/python docs/check_site.py out/site
-	if command -v chromium > /dev/null; then $(BIN)/python docs/measure_site.py out/site; fi
+	$(BIN)/python docs/render_readme.py out/readme.html
+	$(BIN)/sphynx report results/cifar100/r013-160-kl4w10-lr4.json results/private/emulated.json --no-examine -o out/report.html
+	if command -v chromium > /dev/null; then \
+	  $(BIN)/python docs/measure_site.py out/site out/readme.html out/report.html; fi
 
 # Every message and help text in one file, to be read through before a release.
 messages: $(INSTALLED)
@@ -89,9 +95,18 @@ sbom: $(TOOLS)
 lock:
 	.ci/lock
 
-# torchvision's networks, compiled and asked privately: hours, and up to 24 GB for the largest.
+# Private inference over links and with several clients, for docs/results/private.md: eight minutes of a machine at rest.
+private-results: $(INSTALLED)
+	$(BIN)/sphynx bench private sphynx-cifar100-25k sphynx-cifar100-51k stream-cifar100-25k \
+	  --backend gc,gmw --link loopback,lan,wan --repeat 5 -o results/private/emulated.json
+	$(BIN)/sphynx bench throughput stream-cifar100-25k --clients 1,2,4 -o results/private/clients.json
+	$(BIN)/python docs/make_private_results.py > docs/results/private.md.new
+	mv docs/results/private.md.new docs/results/private.md
+
+# torchvision's networks, compiled and asked privately: hours, and up to 24 GB for the largest. NETWORKS="resnet18-64"
+# measures these again.
 zoo: $(INSTALLED)
-	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.zoo
+	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.zoo $(NETWORKS)
 	$(BIN)/python docs/make_zoo.py > docs/results/zoo.md.new
 	mv docs/results/zoo.md.new docs/results/zoo.md
 

@@ -1,6 +1,6 @@
-"""Measures every page of the built site at the width of a phone and of a desk: nothing may stick out sideways.
+"""Measures pages at the width of a phone and of a desk: nothing may stick out sideways.
 
-python docs/measure_site.py out/site        (needs `chromium` on the PATH)
+python docs/measure_site.py out/site out/readme.html out/report.html        (needs `chromium`; folders: every page)
 """
 
 from __future__ import annotations

@@ -62,8 +62,8 @@ class Walk:
         cores, load = os.cpu_count(), os.getloadavg()[2]
         commit = _said(["git", "-C", str(ROOT), "rev-parse", "--short=12", "HEAD"])
         lines = [
-            f"From the README's top to an answer, at {commit}: {cores} {platform.machine()} cores, load {load:.1f} over",
-            "the last 15 minutes, which is in all times.",
+            f"From the README's top to an answer, at {commit}: {cores} {platform.machine()} cores, with a load of",
+            f"{load:.1f} over the last 15 minutes, the walk's own included.",
             "",
             "| what the stranger does | what is seen | seconds | since the start |",
             "|---|---|---|---|",
@@ -80,6 +80,9 @@ def main() -> None:
     parser.add_argument("-o", "--out", type=Path, help="write the steps here, as a table")
     parser.add_argument("--pictures", type=Path, default=ROOT / "out" / "walk", help="keep what the page shows here")
     asked = parser.parse_args()
+    signal.signal(
+        signal.SIGINT, signal.default_int_handler
+    )  # a shell's background job ignores it, and its children too
     walk = Walk(asked.pictures)
     with tempfile.TemporaryDirectory(prefix="sphynx-walk-") as folder:
         _walk(walk, Path(folder))
@@ -134,7 +137,7 @@ def _app(clone: Path, env: dict[str, str], folder: Path) -> Iterator[str]:
             time.sleep(0.05)
         yield (folder / "opened").read_text().strip()
         app.send_signal(signal.SIGINT)
-        assert app.wait(60) == 0
+        assert app.wait(60) == 0, "Ctrl-C did not stop it"
     finally:
         if app.poll() is None:
             app.kill()

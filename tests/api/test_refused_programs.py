@@ -44,7 +44,7 @@ IMAGE = Shape(1, 6, 5)
 
 def test_a_program_that_is_far_off_is_refused_unless_that_is_accepted() -> None:
     coarse, told = Precision(6, 4), list[str]()
-    with pytest.raises(sphynx.SphynxError, match=r"off by \d+% of their spread") as refusal:
+    with pytest.raises(sphynx.SphynxError, match=r"off by \d+ % of their spread") as refusal:
         sphynx.compile_network(padded(IMAGE), calibrate=noise(IMAGE), precision=coarse)
     assert "more bits" in refusal.value.remedy and "accept_error=" in refusal.value.remedy
     made = sphynx.compile_network(
@@ -52,7 +52,7 @@ def test_a_program_that_is_far_off_is_refused_unless_that_is_accepted() -> None:
     )
     assert made.judged is not None and made.judged.is_far_off and not made.judged.is_misread
     assert "This is accepted" in told[0]
-    with pytest.raises(sphynx.SphynxError, match=r"more than 0%"):
+    with pytest.raises(sphynx.SphynxError, match=r"more than 0 %"):
         sphynx.compile_network(padded(IMAGE), calibrate=noise(IMAGE), accept_error=1e-6)
     with pytest.raises(sphynx.InputError, match="`accept_error`: nan"):
         sphynx.compile_network(padded(IMAGE), calibrate=noise(IMAGE), accept_error=float("nan"))

@@ -8,6 +8,7 @@ from html.parser import HTMLParser
 import pytest
 
 from sphynx.program.interpret import interpret
+from sphynx.units import percent
 from tests.app.conftest import Scene, pixels
 from tests.app.devtools import Browser
 from tests.app.test_answers import png
@@ -42,7 +43,7 @@ def test_a_record_says_what_was_asked_of_whom_and_what_it_rests_on(scene: Scene)
     status, page = scene.request("GET", f"record?answer={found['number']}")
     said = text_of(page)
     assert status == 200 and scene.compiled.program.content_hash in said and "Sphynx unchanged" in said
-    assert f"{found['labels'][0]} ({found['probabilities'][0]:.1%})" in said
+    assert f"{found['labels'][0]} ({percent(found['probabilities'][0], 1)})" in said
     assert f"{found['online_bytes']:,}" in said and "no proof to others" in said and "UTC" in said
     assert b"<script" not in page and b"http" not in page
     for number in ("0", "-1", "x", str(found["number"] + 1), ""):

@@ -14,6 +14,7 @@ from sphynx.bench.private_models import untrained_model
 from sphynx.bench.results import BenchRun, ThroughputRun
 from sphynx.cli.bench_options import print_rows
 from sphynx.cli.main import app
+from sphynx.units import bytes_text, seconds_text
 from tests.bench.designs import small_file
 
 KEPT = Path(__file__).parents[2] / "results" / "private"
@@ -79,8 +80,8 @@ def test_kinds_of_security_are_compared_in_a_table_of_their_own(
         disk = row.bundle_bytes
         (line,) = (line for line in table.splitlines() if f" {row.security} " in line)
         cells = [cell.strip() for cell in line.strip("│ ").split("│")]
-        assert cells[-2:] == [f"{row.offline_bytes / 1e6:.1f}", f"{disk.server / 1e6:.1f} / {disk.client / 1e6:.1f}"]
-        assert cells[5:7] == [f"{row.online_cpu_s:.3f}", f"{row.offline_cpu_s:.3f}"]
+        assert cells[-2:] == [bytes_text(row.offline_bytes), f"{bytes_text(disk.server)} / {bytes_text(disk.client)}"]
+        assert cells[5:7] == [seconds_text(row.online_cpu_s), seconds_text(row.offline_cpu_s)]
     print_rows("title", replace(kept, rows=(one,)))
     assert "by security" not in capsys.readouterr().out
 

@@ -23,6 +23,7 @@ from sphynx.space.genotype import Genotype
 from sphynx.space.micro import MicroDesign
 from sphynx.space.published_cells import PC_DARTS
 from sphynx.space.tally import Shape
+from sphynx.units import percent
 from tests.compiler.frontend.onnx_models import Maker, plain_cnn, write
 from tests.data.layouts import write_classes
 
@@ -83,7 +84,7 @@ def test_compile_then_check(sphynx: Sphynx, run_folder: Path) -> None:
     assert of_another.code == 2 and "3x32x32 images of 100 classes, the program 1x8x8 images of 10" in of_another.err
     again = sphynx("compile", str(run_folder), "-o", "again", "--calibrate", "digits")
     assert again.code == 0 and f"ring of {shown['ring_bits']} bits" in again.out
-    assert f"the float network's {shown['float_network']['float_accuracy']:.1%}" in " ".join(again.out.split())
+    assert f"the float network's {percent(shown['float_network']['float_accuracy'], 1)}" in " ".join(again.out.split())
     assert shown["content_hash"][:16] in again.out  # the same run gives the same program
 
 
@@ -112,7 +113,7 @@ def test_estimate_of_a_compiled_program(
     assert near["rates"] == far["rates"]  # measured once, then kept
     assert near["total"]["online_seconds"] < far["total"]["online_seconds"]
     monkeypatch.setitem(sys.modules, "sphynx.service.local", None)  # as where `cryptography` is not installed
-    assert "offline, ms" in sphynx("estimate", "compiled", "--backend", "gmw").out
+    assert "offline bytes" in sphynx("estimate", "compiled", "--backend", "gmw").out
     assert sphynx("estimate", "compiled", "--backend", "fhe").code == 2
     assert sphynx("estimate", "compiled", "--link", "modem").code == 2
     small = ("--image-size", "8", "--image-channels", "1", "--classes", "10", "--conv-stack", "single")

@@ -13,6 +13,7 @@ from sphynx.space.cell import cell
 from sphynx.space.design import Design
 from sphynx.space.genotype import Genotype
 from sphynx.space.tally import Shape
+from sphynx.units import percent
 from tests.cli.test_training_verbs import FAST, Sphynx
 from tests.cli.test_training_verbs import sphynx as sphynx  # a fixture
 
@@ -34,7 +35,7 @@ def test_from_a_run_to_a_model_and_its_card(sphynx: Sphynx) -> None:
     assert CliRunner().invoke(command_line(pack_run), pack).exit_code == 0
 
     listed = sphynx("models", "ls", "--folder", models).out
-    assert "tiny-digits" in listed and "128" in listed and f"{json.loads(evaluated)['accuracy']:.2%}" in listed
+    assert "tiny-digits" in listed and "128" in listed and percent(json.loads(evaluated)["accuracy"]) in listed
     shown = sphynx("models", "show", "tiny-digits", "--folder", models).out
     for part in ("test accuracy", "evaluated again", "fp32", "ReLUs", "learning_rate 0.05", "seed", "made by"):
         assert part in shown
@@ -67,7 +68,7 @@ def test_a_list_has_the_accuracy_of_the_last_evaluation(sphynx: Sphynx, tmp_path
         card = {"format": "sphynx-model/1", "name": name, "data": {"name": "digits"}, "relus": 8, "parameters": 9}
         (tmp_path / name / "card.json").write_text(json.dumps({**card, "accuracy": 0.75, "evaluation": evaluation}))
     again, once = sphynx("models", "ls", "--folder", str(tmp_path)).out.splitlines()[-3:-1]
-    assert "again" in again and "50.00%" in again and "once" in once and "75.00%" in once
+    assert "again" in again and "50.00 %" in again and "once" in once and "75.00 %" in once
 
 
 @pytest.mark.parametrize("verb", ["eval", "compile"])

@@ -4,12 +4,13 @@ import dataclasses
 
 import pytest
 
-from sphynx.cli.output import print_table, short
+from sphynx.cli.output import print_table
 from sphynx.cli.plan_table import print_plans
 from sphynx.space.design import Design
 from sphynx.space.planner import plan
 from sphynx.space.published_cells import SPHYNX
 from sphynx.space.tally import Shape
+from sphynx.units import short_number
 
 
 @pytest.mark.parametrize("name", ["[dog]", "[/oops]", "[link=http://example.com]cat[/link]", ":cat:", "[bold]x"])
@@ -24,5 +25,8 @@ def test_counts_are_those_of_the_places_that_were_given(capsys: pytest.CaptureFi
     placed = dataclasses.replace(plans.design, reduce_positions=(0, 1))
     print_plans(plans, 6_144, 0.05, placed)
     told = " ".join(capsys.readouterr().out.split())
-    assert f"At 0, 1 the chosen one has {short(placed.parameters)} parameters and {short(placed.macs)} MACs." in told
+    assert (
+        f"At 0, 1 the chosen one has {short_number(placed.parameters)} parameters and {short_number(placed.macs)} MACs."
+        in told
+    )
     assert placed.parameters != plans.chosen.parameters

@@ -166,7 +166,7 @@ def test_reference_networks_get_pools_that_compile_unless_asked(sphynx: Sphynx, 
 def test_designs_and_pictures_go_into_new_folders(sphynx: Sphynx, tmp_path: Path) -> None:
     odd = ("--image-size", "33", "--tolerance", "0.05")
     planned = sphynx("plan", "--relu-budget", "5k", *odd, "-o", "new/plan/design.json", cwd=tmp_path)
-    assert planned.returncode == 0 and "within 5% of 5,000" in planned.stdout, planned.stderr
+    assert planned.returncode == 0 and "within 5 % of 5,000" in planned.stdout, planned.stderr
     assert sphynx("show", "new/plan", "-o", "other/design.json", "--svg", "new/svg", cwd=tmp_path).returncode == 0
     assert (tmp_path / "other/design.json").read_text() == (tmp_path / "new/plan/design.json").read_text()
 

@@ -18,6 +18,7 @@ from sphynx.program.folder import load_program, load_weights
 from sphynx.program.interpret import interpret
 from sphynx.service.pictures import read_picture
 from sphynx.service.prediction import ranked
+from sphynx.units import percent
 from tests.warm_process import Warm
 
 ROOT = Path(__file__).parents[2]
@@ -96,7 +97,7 @@ def test_the_page_leads_to_a_private_answer(shell: Shell) -> None:
     labels, probabilities = ranked(program, logits)
     answers = [ran for line, ran in shell.said if "infer digit.png" in line]
     for ran in answers:
-        assert re.search(rf"digit\.png\W+{labels[0]}\W+{probabilities[0]:.2%}", ran.stdout), ran.stdout
+        assert re.search(rf"digit\.png\W+{labels[0]}\W+{percent(probabilities[0])}", ran.stdout), ran.stdout
     prepared = next(ran for line, ran in shell.said if "--prepare 4" in line)
     assert "4 bundles are ready" in prepared.stderr
     assert "3 bundles are ready" in answers[-1].stderr

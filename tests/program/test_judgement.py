@@ -73,7 +73,7 @@ def test_a_network_that_only_guesses_is_doubted() -> None:
     assert judge(original(right), right).doubt is None
     guessed = judge(original(np.roll(right, 1, axis=0)), np.roll(right, 1, axis=0))
     assert guessed.fault is None and guessed.same_class == 1 and guessed.is_guessing
-    assert guessed.doubt is not None and "`mean` and `std`" in guessed.doubt and "33.3%" in guessed.doubt
+    assert guessed.doubt is not None and "`mean` and `std`" in guessed.doubt and "33.3 %" in guessed.doubt
     assert judge(original(right[:, :1]), right[:, :1]).doubt is None  # one output leaves nothing to guess
 
 

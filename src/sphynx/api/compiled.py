@@ -33,6 +33,7 @@ from sphynx.program.security import Reveal, Security, require_mode
 from sphynx.run.update import Listener, Update, ignore
 from sphynx.service.prediction import Prediction
 from sphynx.space.artifact import CARD
+from sphynx.units import percent
 from sphynx.zoo.by_name import load_by_name
 from sphynx.zoo.shipped import program_path
 
@@ -71,7 +72,7 @@ class Compiled:
 
     def __repr__(self) -> str:
         """One line: a program has hundreds of steps."""
-        off = "" if self.logit_error is None else f", logits off by {self.logit_error:.2%} of their spread"
+        off = "" if self.logit_error is None else f", logits off by {percent(self.logit_error)} of their spread"
         ring = f"ring of {self.program.ring_bits} bits"
         return f"Compiled({self.name!r}: {self.image}, {self.relus:,} ReLUs, {ring}{off})"
 

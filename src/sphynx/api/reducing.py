@@ -25,6 +25,7 @@ from sphynx.run.work import open_work
 from sphynx.space.artifact import is_foreign
 from sphynx.space.planner import parse_relu_budget
 from sphynx.train.recipe import Recipe, load_recipe
+from sphynx.units import seconds_text
 
 if TYPE_CHECKING:
     from torch import nn
@@ -122,7 +123,7 @@ def _budgets(
     found: dict[Method, int] = {}
     for method in AUTO_METHODS if chosen.method == "auto" else (chosen.method,):
         found[method] = relus_within(trained, method, seconds, link, chosen.backend, machine_rates())
-        voice.say(f"{method}: {found[method]:,} ReLUs for {1e3 * seconds:g} ms over {link.name}", stage="reduce")
+        voice.say(f"{method}: {found[method]:,} ReLUs for {seconds_text(seconds)} over {link.name}", stage="reduce")
     return found
 
 

@@ -12,6 +12,7 @@ from sphynx.reduce.methods.stream import nearest_stream
 from sphynx.reduce.settings import Backend, Method
 from sphynx.space.files import AnyDesign
 from sphynx.space.reduced import IDENTITY, RELU, SQUARE, ReducedDesign
+from sphynx.units import seconds_text
 
 if TYPE_CHECKING:
     from sphynx.program.cost.link import Link
@@ -36,8 +37,8 @@ def relus_within(
 
     if not fits(LEAST_SHARE):
         raise InputError(
-            f"even with a few ReLUs, the network is estimated to take longer than {1e3 * online_seconds:g} ms online "
-            f"over {link.name}",
+            "even with a few ReLUs, the network is estimated to take longer than "
+            f"{seconds_text(online_seconds)} online over {link.name}",
             where="`latency_budget`",
             remedy="Allow more time, name a faster link, or use the method stream.",
         )

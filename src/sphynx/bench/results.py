@@ -48,6 +48,7 @@ class Source(Record):
     commit: str | None
     source_sha256: str
     command: tuple[str, ...] = ()
+    wire: int | None = None  # the version that parties spoke
 
     def __str__(self) -> str:
         return self.commit or self.source_sha256

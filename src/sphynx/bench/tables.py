@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from sphynx.bench.results import BenchRow, ThroughputRow
+from sphynx.units import bytes_text, seconds_text
 
 PRIVATE_COLUMNS = [
     "network",
@@ -17,10 +18,10 @@ PRIVATE_COLUMNS = [
     ">x",
     ">offline",
     ">both x",
-    ">online MB",
-    ">offline MB",
+    ">online bytes",
+    ">offline bytes",
     ">rounds",
-    ">peak MB s / c",
+    ">memory, server / client",
     "exact",
 ]
 SECURITY_COLUMNS = [
@@ -29,11 +30,11 @@ SECURITY_COLUMNS = [
     "link",
     ">online",
     ">offline",
-    ">CPU s online",
-    ">CPU s offline",
-    ">online MB",
-    ">offline MB",
-    ">disk MB s / c",
+    ">CPU online",
+    ">CPU offline",
+    ">online bytes",
+    ">offline bytes",
+    ">disk, server / client",
 ]
 THROUGHPUT_COLUMNS = [
     "network",
@@ -46,7 +47,7 @@ THROUGHPUT_COLUMNS = [
     ">p95",
     ">online",
     ">p95",
-    ">MB each",
+    ">bytes each",
     ">CPU server + clients",
     ">n",
     "exact",
@@ -61,16 +62,16 @@ def private_rows(rows: Sequence[BenchRow]) -> Iterator[list[str]]:
             f"{row.batch} x {row.relus:,}" if row.batch > 1 else f"{row.relus:,}",
             _mode(row),
             row.link,
-            _milliseconds(row.plaintext_s if row.torch_s is None else row.torch_s),
-            _milliseconds(row.onnxruntime_s),
-            _milliseconds(row.online_s),
+            _time(row.plaintext_s if row.torch_s is None else row.torch_s),
+            _time(row.onnxruntime_s),
+            _time(row.online_s),
             _ratio(row.online_ratio),
-            _milliseconds(row.offline_s),
+            _time(row.offline_s),
             _ratio(row.total_ratio),
-            f"{row.online_bytes / 1e6:.2f}",
-            f"{row.offline_bytes / 1e6:.1f}",
+            bytes_text(row.online_bytes),
+            bytes_text(row.offline_bytes),
             str(row.rounds),
-            f"{memory.server / 1e6:.0f} / {memory.client / 1e6:.0f}",
+            f"{bytes_text(memory.server)} / {bytes_text(memory.client)}",
             _exact(row.equal_to_oracle),
         ]
 
@@ -83,13 +84,13 @@ def security_rows(rows: Sequence[BenchRow]) -> Iterator[list[str]]:
             f"{row.model}, {row.backend}",
             row.security,
             row.link,
-            _milliseconds(row.online_s),
-            _milliseconds(row.offline_s),
-            f"{row.online_cpu_s:.3f}",
-            f"{row.offline_cpu_s:.3f}",
-            f"{row.online_bytes / 1e6:.2f}",
-            f"{row.offline_bytes / 1e6:.1f}",
-            f"{disk.server / 1e6:.1f} / {disk.client / 1e6:.1f}",
+            _time(row.online_s),
+            _time(row.offline_s),
+            seconds_text(row.online_cpu_s),
+            seconds_text(row.offline_cpu_s),
+            bytes_text(row.online_bytes),
+            bytes_text(row.offline_bytes),
+            f"{bytes_text(disk.server)} / {bytes_text(disk.client)}",
         ]
 
 
@@ -103,12 +104,12 @@ def throughput_rows(rows: Sequence[ThroughputRow]) -> Iterator[list[str]]:
             row.link,
             str(row.clients),
             f"{row.inferences_per_s:.2f}",
-            f"{row.latency_s:.3f} s",
-            f"{row.latency_p95_s:.3f} s",
-            f"{1e3 * row.online_s:.1f} ms",
-            f"{1e3 * row.online_p95_s:.1f} ms",
-            f"{row.bytes_per_inference / 1e6:.2f}",
-            f"{'-' if cpu_s is None else f'{cpu_s:.3f}'} + {row.client_cpu_s:.3f} s",
+            seconds_text(row.latency_s),
+            seconds_text(row.latency_p95_s),
+            seconds_text(row.online_s),
+            seconds_text(row.online_p95_s),
+            bytes_text(row.bytes_per_inference),
+            f"{_time(cpu_s)} + {_time(row.client_cpu_s)}",
             str(row.inferences),
             _exact(row.equal_to_oracle),
         ]
@@ -120,8 +121,8 @@ def _mode(row: BenchRow) -> str:
     return ", ".join((row.backend, *unusual))
 
 
-def _milliseconds(seconds: float | None) -> str:
-    return "-" if seconds is None else f"{1e3 * seconds:,.1f} ms"
+def _time(seconds: float | None) -> str:
+    return "-" if seconds is None else seconds_text(seconds)
 
 
 def _ratio(value: float | None) -> str:

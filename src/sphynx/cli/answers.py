@@ -10,7 +10,7 @@ import typer
 
 from sphynx.cli.output import count, print_json, print_table
 from sphynx.errors import InputError, SphynxError
-from sphynx.svg.chart_axes import bytes_text, seconds_text
+from sphynx.units import bytes_text, percent, seconds_text
 
 if TYPE_CHECKING:
     from sphynx.program.ir import Program
@@ -100,7 +100,7 @@ def _print_tables(found: list[tuple[Path, Prediction]], top: int, unsure_below: 
             "What the images show",
             ["image", "label", ">probability"],
             (
-                [str(path) if rank == 0 else "", label, f"{probability:.2%}"]
+                [str(path) if rank == 0 else "", label, percent(probability)]
                 for path, seen in found
                 for rank, (label, probability) in enumerate(_shown(seen, top, unsure_below))
             ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -81,9 +82,10 @@ def describe_run() -> tuple[Machine, Source]:
     """Call it before measuring: the load should be the others'."""
     from sphynx.bench.machine import describe_machine
     from sphynx.bench.results import Source
+    from sphynx.protocol.channel import WIRE_VERSION
     from sphynx.run.environment import describe_environment
 
-    return describe_machine(), Source.from_json(describe_environment())
+    return describe_machine(), replace(Source.from_json(describe_environment()), wire=WIRE_VERSION)
 
 
 def machine_words(run: BenchRun | ThroughputRun) -> str:

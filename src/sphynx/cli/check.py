@@ -10,9 +10,10 @@ import typer
 
 from sphynx.cli import options as opt
 from sphynx.cli.judgement_lines import judgement_rows, require_close
-from sphynx.cli.output import count, nonlinear_text, print_json, print_table, range_text
+from sphynx.cli.output import count, nonlinear_text, print_json, print_table, range_text, say_next
 from sphynx.cli.output_files import figure_file
 from sphynx.errors import SphynxError
+from sphynx.units import bytes_text, percent, seconds_text
 
 if TYPE_CHECKING:
     from sphynx.api.compiled import Compiled
@@ -111,7 +112,7 @@ def check(
     if result.float_network is not None:
         rows += [
             ["float accuracy", _percent(result.float_network.accuracy)],
-            ["same class", f"{result.float_network.agreement:.2%}"],
+            ["same class", percent(result.float_network.agreement)],
             ["largest logit difference", f"{result.float_network.largest_difference:.3f}"],
         ]
     print_table(f"{compiled} on {count(result.images)} {split} images of {opened.name}", ["", ">"], rows)
@@ -121,16 +122,16 @@ def check(
     if exams:
         print_table(
             "Asked privately, over TLS between two processes",
-            ["backend", ">images", ">equal to the oracle", ">accuracy", ">offline s", ">online ms", ">online bytes"],
+            ["backend", ">images", ">equal to the oracle", ">accuracy", ">offline", ">online", ">online bytes"],
             (
                 [
                     exam.backend,
                     count(exam.images),
                     count(exam.equal_to_oracle),
                     _percent(exam.accuracy),
-                    f"{exam.offline_s:.3f}",
-                    f"{1000 * exam.online_s:.1f}",
-                    count(exam.online_bytes),
+                    seconds_text(exam.offline_s),
+                    seconds_text(exam.online_s),
+                    bytes_text(exam.online_bytes),
                 ]
                 for exam in exams
             ),
@@ -151,10 +152,11 @@ def check(
     )
     _require_exact(exams, compiled)
     require_close(judged, compiled)
+    say_next("sphynx", "serve", str(compiled), "--keys", "keys/server")
 
 
 def _percent(share: float | None) -> str:
-    return "no labels" if share is None else f"{share:.2%}"
+    return "no labels" if share is None else percent(share)
 
 
 def _open(

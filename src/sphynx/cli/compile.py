@@ -13,7 +13,7 @@ from sphynx.cli import options as opt
 from sphynx.cli.compile_table import cost_line, print_program, program_json
 from sphynx.cli.inspection_table import print_blockers
 from sphynx.cli.judgement_lines import judgement_line
-from sphynx.cli.output import count, print_json, print_table
+from sphynx.cli.output import count, print_json, print_table, say_next
 from sphynx.cli.output_files import out_folder
 from sphynx.cli.record_flags import with_record_flags
 from sphynx.cli.stages import shown_stages
@@ -22,6 +22,7 @@ from sphynx.compiler.precision import Precision
 from sphynx.compiler.settings import CompileSettings
 from sphynx.errors import InputError, SphynxError
 from sphynx.program.cost.deployment import Deployment
+from sphynx.units import percent
 
 if TYPE_CHECKING:
     from sphynx.api.compiled import Compiled
@@ -133,6 +134,7 @@ def compile_run(
     print_program(compiled.program, f"Compiled: {out}", [cost_line(compiled.program, deployment), *judged])
     if compiled.approximations:
         _print_approximations(compiled)
+    say_next("sphynx", "app", "--open", "--local", str(out))
 
 
 def _show_blockers(run: str, settings: CompileSettings, context: typer.Context) -> None:
@@ -165,7 +167,7 @@ def _print_approximations(compiled: Compiled) -> None:
             for found in compiled.approximations
         ),
         note=f"errors in each layer's own units, on the calibration images; together they move the logits by "
-        f"{compiled.approximation_error:.2%} of their spread: more --knees reduce this",
+        f"{percent(compiled.approximation_error)} of their spread: more --knees reduce this",
     )
 
 

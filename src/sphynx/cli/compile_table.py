@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sphynx.cli.output import count, nonlinear_text, print_table, range_text, short
+from sphynx.cli.output import count, nonlinear_text, print_table, range_text
+from sphynx.units import seconds_text, short_number
 
 if TYPE_CHECKING:
     from sphynx.program.cost.deployment import Deployment
@@ -100,13 +101,25 @@ def print_program(program: Program, title: str, notes: Sequence[str]) -> None:
         note="\n".join(
             [
                 f"{len(rows)} linear maps, {count(sum(row.he_products for row in rows))} HE products, "
-                f"{short(sum(row.macs for row in rows))} MACs; ring of {program.ring_bits} bits, weights of "
+                f"{short_number(sum(row.macs for row in rows))} MACs; ring of {program.ring_bits} bits, weights of "
                 f"{program.weight_bits}; hash {short_hash(program.content_hash)}",
                 *notes,
+                *_legend(found),
             ]
         ),
         width=WIDTH,
     )
+
+
+def _legend(found: Sequence[Shown]) -> list[str]:
+    """Say what the words of the table mean that occur in it."""
+    bits = ", ".join(shown.bits for shown in found)
+    words = ["HE product: an encrypted vector times one of the weights, before there is a picture"]
+    if "chain" in bits:
+        words.append("chain: a map that only other maps read, so that nothing is rounded after it")
+    if "sum" in bits:
+        words.append("sum: a part of a sum, which is rounded as a whole")
+    return words
 
 
 def cost_line(program: Program, deployment: Deployment) -> str:
@@ -114,8 +127,8 @@ def cost_line(program: Program, deployment: Deployment) -> str:
     found, rates, is_ours = _estimate(program, deployment)
     total = found.total
     line = (
-        f"one private inference: {nonlinear_text(program)}; about {_seconds(total.online_seconds)} online and "
-        f"{_seconds(total.offline_seconds)} offline over {deployment.link.name} "
+        f"one private inference: {nonlinear_text(program)}; about {seconds_text(total.online_seconds)} online and "
+        f"{seconds_text(total.offline_seconds)} offline over {deployment.link.name} "
         f"(ReLUs using {found.backend.upper()}, {rates.machine})"
     )
     return line if is_ours else f"{line}; sphynx estimate measures this machine"
@@ -208,7 +221,3 @@ def _kernels(program: Program, step: Linear) -> str:
     )
     shown = [kind if times == 1 else f"{times} of {kind}" for kind, times in kinds.items()]
     return ", ".join([*shown, *([f"{borders} for borders"] if borders else [])])
-
-
-def _seconds(value: float) -> str:
-    return f"{value:.1f} s" if value >= 1 else f"{1000 * value:.0f} ms"

@@ -9,9 +9,10 @@ import typer
 
 from sphynx.cli.group import VerbGroup
 from sphynx.cli.options import DataSize, GroupsOption, Json, SkipBad, SplitOption, parse_bytes, say_left_out, voice_for
-from sphynx.cli.output import count, print_json, print_table
+from sphynx.cli.output import count, print_json, print_table, say_next
 from sphynx.cli.output_files import out_file
 from sphynx.errors import InputError
+from sphynx.units import bytes_text
 
 app = typer.Typer(cls=VerbGroup, invoke_without_command=True, rich_markup_mode=None)
 
@@ -60,6 +61,7 @@ def get(name: Annotated[str, typer.Argument(help="A name from `sphynx data ls`."
     from sphynx.data.catalogue import get as fetch
 
     typer.echo(str(fetch(name)))
+    say_next("sphynx", "design", "--data", name, "--relu-budget", "25k")
 
 
 @app.command("show")
@@ -156,6 +158,7 @@ def sample(
         )
     save_picture(images.images[number].numpy(), out)
     typer.echo(f"wrote {out}: {images.class_names[int(images.labels[number])]}", err=True)
+    say_next("sphynx", "infer", str(out), "--keys", "keys/alice")
 
 
 def _numbers(values: tuple[float, ...]) -> str:
@@ -189,4 +192,4 @@ def pack(
     if as_json:
         print_json({"parts": [{"path": str(path), "bytes": path.stat().st_size} for path in parts]})
         return
-    print_table(f"Packed: {out}", ["part", ">MB"], ([path.name, f"{path.stat().st_size / 1e6:.1f}"] for path in parts))
+    print_table(f"Packed: {out}", ["part", ">size"], ([path.name, bytes_text(path.stat().st_size)] for path in parts))

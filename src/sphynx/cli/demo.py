@@ -12,6 +12,7 @@ import typer
 from sphynx.cli import options as opt
 from sphynx.cli.output import print_json, print_table
 from sphynx.errors import SphynxError
+from sphynx.units import percent, seconds_text
 
 if TYPE_CHECKING:
     from sphynx.demo.scenes import Scene
@@ -93,7 +94,6 @@ def _open(page: Path, networks: list[str]) -> None:
 
 def _print(scene: Scene) -> None:
     from sphynx.demo.page import COLUMNS, NAMES, cost_rows
-    from sphynx.svg.chart_axes import seconds_text
 
     print_table(
         scene.title,
@@ -102,7 +102,7 @@ def _print(scene: Scene) -> None:
             [
                 answer.question.name,
                 answer.question.truth or "-",
-                f"{answer.private.label} ({answer.private.probability:.0%}){' WRONG' if answer.wrong else ''}",
+                f"{answer.private.label} ({percent(answer.private.probability, 0)}){' WRONG' if answer.wrong else ''}",
                 answer.plaintext_label,
                 NAMES[answer.private.backend],
                 seconds_text(answer.private.online_seconds),

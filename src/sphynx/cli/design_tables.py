@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from sphynx.cli.output import count, print_table, short
+from sphynx.cli.output import count, print_table, say_next
 from sphynx.cli.plan_table import print_plans, print_streams
 from sphynx.cli.ranking_table import print_ranking
+from sphynx.units import percent, short_number
 
 if TYPE_CHECKING:
     from sphynx.design.pipeline import Pipeline
@@ -82,20 +83,23 @@ def _schedule_row(estimate: Estimate, asked: int) -> list[str]:
 
 
 def print_result(result: DesignResult | StreamDesignResult, out: Path) -> None:
+    """Say first how good it is, which is what was asked for."""
     from sphynx.design.results import DesignResult
 
+    n = len(result.seeds)
+    spread = "" if result.accuracy_std is None else f", std {percent(result.accuracy_std)}"
+    typer.echo(f"{percent(result.accuracy)} of the test images{spread}, n = {n}, {count(result.relus)} ReLUs: {out}")
     if isinstance(result, DesignResult):
         _print_cells(result)
     else:
         _print_stream(result)
-    n = len(result.seeds)
-    spread = "" if result.accuracy_std is None else f", std {result.accuracy_std:.2%}"
     print_table(
         f"Designed: {out}",
         ["stage", ">minutes"],
         [[stage, f"{minutes:.2f}"] for stage, minutes in result.minutes.items()],
-        note=f"{sum(result.minutes.values()):.2f} minutes in all; test accuracy {result.accuracy:.2%}{spread}, n = {n}",
+        note=f"{sum(result.minutes.values()):.2f} minutes in all",
     )
+    say_next("sphynx", "compile", str(out), "-o", f"compiled/{out.name}")
 
 
 def _print_stream(result: StreamDesignResult) -> None:
@@ -104,10 +108,10 @@ def _print_stream(result: StreamDesignResult) -> None:
     if result.planned != result.stages:
         rows.append([f"planned, before {result.allocated_by}", result.planned])
     for teacher in result.teachers:
-        known = "" if teacher.accuracy is None else f", {teacher.accuracy:.2%} on the test images"
+        known = "" if teacher.accuracy is None else f", {percent(teacher.accuracy)} on the test images"
         rows.append(["teacher", f"{teacher.name}{known}"])
     rows += [
-        [f"seed {seed}", f"{accuracy:.2%}"] for seed, accuracy in zip(result.seeds, result.accuracies, strict=True)
+        [f"seed {seed}", percent(accuracy)] for seed, accuracy in zip(result.seeds, result.accuracies, strict=True)
     ]
     print_table(f"Stream network, test accuracy at the final epoch ({result.training.epochs})", ["", ""], rows)
 
@@ -129,10 +133,10 @@ def _print_cells(result: DesignResult) -> None:
             (
                 [
                     row.cells,
-                    f"{row.mean:.2%}",
-                    "-" if row.deviation is None else f"{row.deviation:.2%}",
+                    percent(row.mean),
+                    percent(row.deviation),
                     " ".join(f"{100 * accuracy:.2f}" for accuracy in row.accuracies),
-                    short(row.parameters),
+                    short_number(row.parameters),
                     f"{row.minutes:.2f}",
                 ]
                 for row in compared.rows

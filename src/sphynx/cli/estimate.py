@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sphynx.cli import options as opt
-from sphynx.cli.output import nonlinear_text, print_json, print_table, short
+from sphynx.cli.output import nonlinear_text, print_json, print_table
 from sphynx.cli.output_files import out_file
 from sphynx.errors import InputError
 from sphynx.program.security import Reveal
 from sphynx.space.prices import Counted
+from sphynx.units import bytes_text, rate_text, seconds_text
 
 if TYPE_CHECKING:
     from sphynx.program.backends import Backend
@@ -102,16 +103,16 @@ def estimate(
     rows = [
         [
             layer.name,
-            f"{1e3 * layer.offline_seconds:.1f}",
-            f"{1e3 * layer.online_seconds:.1f}",
-            short(layer.offline_bytes),
-            short(layer.online_bytes),
+            seconds_text(layer.offline_seconds),
+            seconds_text(layer.online_seconds),
+            bytes_text(layer.offline_bytes),
+            bytes_text(layer.online_bytes),
         ]
         for layer in (*found.layers, found.total)
     ]
     print_table(
         f"{compiled} over {parsed.name}, ReLUs using {found.backend}, both parties on {rates.machine}",
-        ["linear map", ">offline, ms", ">online, ms", ">offline, bytes", ">online, bytes"],
+        ["linear map", ">offline", ">online", ">offline bytes", ">online bytes"],
         rows,
         note=f"{nonlinear_text(program)}; {_link_words(parsed)}, {rates.cores} cores for both parties. "
         "Set-up (TLS, base OT, keys) and frame headers are not counted.",
@@ -132,11 +133,19 @@ def _print_capacity(
     rows = [
         ["cores of the server", f"{found.server_cores:.1f}", f"sphynx serve --processes {found.processes}"],
         ["cores of all clients", f"{found.client_cores:.1f}", ""],
-        ["memory of the server", short(found.server_memory_bytes), "without --memory for bundles"],
-        ["traffic, bit/s", short(found.bits_per_s), "both directions"],
-        ["disk of the server", short(found.server_disk_bytes), f"{bundles}, {short(found.server_bundle_bytes)} each"],
-        ["disk of all clients", short(found.client_disk_bytes), f"{bundles}, {short(found.client_bundle_bytes)} each"],
-        ["ledger of the server, a day", short(found.ledger_bytes_per_day), "spent rows are deleted after 90 days"],
+        ["memory of the server", bytes_text(found.server_memory_bytes), "without --memory for bundles"],
+        ["traffic", rate_text(found.bits_per_s), "both directions"],
+        [
+            "disk of the server",
+            bytes_text(found.server_disk_bytes),
+            f"{bundles}, {bytes_text(found.server_bundle_bytes)} each",
+        ],
+        [
+            "disk of all clients",
+            bytes_text(found.client_disk_bytes),
+            f"{bundles}, {bytes_text(found.client_bundle_bytes)} each",
+        ],
+        ["ledger of the server, a day", bytes_text(found.ledger_bytes_per_day), "spent rows are deleted after 90 days"],
     ]
     print_table(
         f"{rate}, ReLUs using {found.backend}, cores like those of {rates.machine}",
@@ -172,13 +181,13 @@ def _write_prices(
     ]
     print_table(
         f"Prices of {found} over {link.name}, ReLUs using {prices.backend}: {out}",
-        ["block", ">C", f">a channel, ms {'online' if counted == 'online' else 'in total'}"],
-        [[name, str(C), f"{1e3 * price:.4f}"] for (name, C), price in zip(places, prices.channel_seconds, strict=True)],
-        note=f"{1e3 * prices.fixed_seconds:.1f} ms for everything else; both parties on {rates.machine}",
+        ["block", ">C", f">a channel, {'online' if counted == 'online' else 'in total'}"],
+        [[name, str(C), seconds_text(price)] for (name, C), price in zip(places, prices.channel_seconds, strict=True)],
+        note=f"{seconds_text(prices.fixed_seconds)} for everything else; both parties on {rates.machine}",
     )
 
 
 def _link_words(link: Link) -> str:
     if math.isinf(link.bits_per_s):
         return "this machine's own loopback"
-    return f"round trip {1e3 * link.round_trip_s:g} ms, {short(link.bits_per_s)}bit/s"
+    return f"round trip {seconds_text(link.round_trip_s)}, {rate_text(link.bits_per_s)}"

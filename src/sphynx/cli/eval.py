@@ -10,6 +10,7 @@ import typer
 from sphynx.cli import options as opt
 from sphynx.cli.output import count, print_json, print_table
 from sphynx.cli.output_files import picture_folder
+from sphynx.units import percent
 
 if TYPE_CHECKING:
     from sphynx.train.confusion import ClassScore
@@ -88,10 +89,10 @@ def evaluate(
         print_json({**where, **result.to_json(), **listed, "scores": scores.to_json()})
         return
     shown = {
-        ">accuracy": f"{result.accuracy:.2%}{_interval(scores.accuracy)}",
-        ">balanced": f"{scores.balanced_accuracy.value:.2%}{_interval(scores.balanced_accuracy)}",
+        ">accuracy": f"{percent(result.accuracy)}{_interval(scores.accuracy)}",
+        ">balanced": f"{percent(scores.balanced_accuracy.value)}{_interval(scores.balanced_accuracy)}",
         ">MCC": f"{scores.mcc.value:.3f} ({scores.mcc.low:.3f} to {scores.mcc.high:.3f})",
-        ">top 5": f"{result.top5:.2%}",
+        ">top 5": percent(result.top5),
         ">calibration error": f"{scores.calibration_error.value:.3f}",
         ">loss": f"{result.loss:.4f}",
     }
@@ -116,7 +117,7 @@ def _print_scores(scores: Scores) -> None:
         (
             [
                 one.name,
-                *(f"{share.value:.1%}{_interval(share)}" for share in (one.sensitivity, one.specificity)),
+                *(f"{percent(share.value, 1)}{_interval(share)}" for share in (one.sensitivity, one.specificity)),
                 f"{one.auc.value:.3f} ({one.auc.low:.3f} to {one.auc.high:.3f})",
             ]
             for one in scores.classes
@@ -125,10 +126,7 @@ def _print_scores(scores: Scores) -> None:
     print_table(
         "When answers below a probability count as not sure",
         [">probability", ">answered", ">accuracy of these"],
-        (
-            [f"{one.threshold:.2f}", f"{one.answered:.1%}", "-" if one.accuracy is None else f"{one.accuracy:.1%}"]
-            for one in scores.sure
-        ),
+        ([f"{one.threshold:.2f}", percent(one.answered, 1), percent(one.accuracy, 1)] for one in scores.sure),
     )
 
 
@@ -138,7 +136,7 @@ def _print_worst(classes: list[ClassScore]) -> None:
         "Classes, worst first",
         ["class", ">accuracy", ">images", "most often confused with"],
         (
-            [one.name, f"{one.accuracy:.2%}", count(one.images), f"{one.taken_for} ({one.times})" if one.times else "-"]
+            [one.name, percent(one.accuracy), count(one.images), f"{one.taken_for} ({one.times})" if one.times else "-"]
             for one in shown
         ),
         note=f"{len(shown)} of {len(classes)} classes; --json has all" if len(shown) < len(classes) else "",

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, TextIO
 
-from sphynx.svg.chart_axes import bytes_text, seconds_text
+from sphynx.units import bytes_text, seconds_text
 
 Event = Mapping[str, Any]
 QUIET = ("time", "event")

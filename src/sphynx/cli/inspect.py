@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from sphynx.cli import options as opt
 from sphynx.cli.inspection_table import print_inspection
-from sphynx.cli.output import print_json
+from sphynx.cli.output import print_json, say_next
 from sphynx.cli.record_flags import with_record_flags
 from sphynx.cli.wording import with_flags
 from sphynx.compiler.settings import CompileSettings
@@ -52,3 +53,5 @@ def inspect(
         print_inspection(found, partial(with_flags, context=context))
     if not found.can_be_compiled:
         raise typer.Exit(1)
+    if not as_json:
+        say_next("sphynx", "compile", network, "--calibrate", "DATA", "-o", f"compiled/{Path(network).stem}")

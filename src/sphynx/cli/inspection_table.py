@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from sphynx.cli.output import count, print_table, short
+from sphynx.cli.output import count, print_table
+from sphynx.units import bytes_text, seconds_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,7 +26,7 @@ def print_inspection(found: Inspection, wording: Callable[[str], str]) -> None:
             ["signed truncations", count(found.truncations)],
             ["HE products", count(found.he_products)],
             ["ring, guessed", f"{found.ring_bits} bits"],
-            ["prepared weights of a server", f"{short(found.weight_bytes)}B"],
+            ["prepared weights of a server", bytes_text(found.weight_bytes)],
         ]
     rows += [["note", wording(note)] for note in found.notes]
     print_table(found.name, ["", ""], [row for row in rows if row[1]])
@@ -34,15 +35,15 @@ def print_inspection(found: Inspection, wording: Callable[[str], str]) -> None:
     if found.costs:
         print_table(
             "Estimated cost of one private inference" + (", without what cannot be compiled" if found.blockers else ""),
-            ["ReLUs by", "link", ">offline s", ">online s", ">offline bytes", ">online bytes"],
+            ["ReLUs by", "link", ">offline", ">online", ">offline bytes", ">online bytes"],
             (
                 [
                     cost.backend,
                     cost.link,
-                    f"{cost.offline_seconds:.1f}",
-                    f"{cost.online_seconds:.2f}",
-                    short(cost.offline_bytes),
-                    short(cost.online_bytes),
+                    seconds_text(cost.offline_seconds),
+                    seconds_text(cost.online_seconds),
+                    bytes_text(cost.offline_bytes),
+                    bytes_text(cost.online_bytes),
                 ]
                 for cost in found.costs
             ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sphynx.errors import SphynxError
+from sphynx.units import percent
 
 if TYPE_CHECKING:
     from sphynx.program.judgement import Judgement
@@ -13,42 +14,45 @@ if TYPE_CHECKING:
 def judgement_line(judged: Judgement) -> str:
     if judged.same_class is not None:
         line = (
-            f"same class as the float network ({judged.by}) for {judged.same_class:.1%} of {judged.images} calibration "
-            f"images, logits off by {judged.error:.2%} of their spread"
+            f"same class as the float network ({judged.by}) for {percent(judged.same_class, 1)} of {judged.images} "
+            f"calibration images, logits off by {percent(judged.error)} of their spread"
         )
     else:
         line = (
-            f"outputs off from those of the float network ({judged.by}) by {judged.error:.2%} of their spread over "
-            f"{judged.images} calibration inputs"
+            f"outputs off from those of the float network ({judged.by}) by {percent(judged.error)} of their spread "
+            f"over {judged.images} calibration inputs"
         )
     if len(judged.outputs) > 1:
-        line += f" at most ({', '.join(f'{output.name} {output.error:.2%}' for output in judged.outputs)})"
+        line += f" at most ({', '.join(f'{output.name} {percent(output.error)}' for output in judged.outputs)})"
     if judged.accuracy is not None and judged.float_accuracy is not None:
-        line += f"; accuracy on these images {judged.accuracy:.1%}, the float network's {judged.float_accuracy:.1%}"
+        line += f"; accuracy on these images {percent(judged.accuracy, 1)}"
+        line += f", the float network's {percent(judged.float_accuracy, 1)}"
     if judged.hardly_varies:
-        line += f"; the float network's outputs hardly vary from image to image ({judged.variation:.2%} of their size)"
+        line += (
+            f"; the float network's outputs hardly vary from image to image ({percent(judged.variation)} of their size)"
+        )
     return line
 
 
 def judgement_rows(judged: Judgement) -> list[list[str]]:
     rows = []
     if judged.accuracy is not None and judged.float_accuracy is not None:
-        rows += [["integer accuracy", f"{judged.accuracy:.2%}"], ["float accuracy", f"{judged.float_accuracy:.2%}"]]
+        rows += [["integer accuracy", percent(judged.accuracy)], ["float accuracy", percent(judged.float_accuracy)]]
     if judged.same_class is not None:
-        rows.append(["same class", f"{judged.same_class:.2%}"])
+        rows.append(["same class", percent(judged.same_class)])
     if judged.same_class is not None and len(judged.outputs) == 1:
         rows += [
-            ["logit error, relative to their spread", f"{judged.error:.2%}"],
+            ["logit error, relative to their spread", percent(judged.error)],
             ["largest logit difference", f"{judged.largest_difference:.3g}"],
         ]
     else:
         for output in judged.outputs:
             rows += [
-                [f"{output.name}: error, relative to its spread", f"{output.error:.2%}"],
+                [f"{output.name}: error, relative to its spread", percent(output.error)],
                 [f"{output.name}: largest difference", f"{output.largest_difference:.3g}"],
             ]
     if judged.hardly_varies:
-        rows.append(["float outputs hardly vary", f"{judged.variation:.2%} of their size"])
+        rows.append(["float outputs hardly vary", f"{percent(judged.variation)} of their size"])
     return rows
 
 

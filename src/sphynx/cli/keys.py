@@ -9,7 +9,7 @@ import typer
 
 from sphynx.cli.group import VerbGroup
 from sphynx.cli.options import Json
-from sphynx.cli.output import print_json, print_table
+from sphynx.cli.output import print_json, print_table, say_next
 from sphynx.errors import InputError
 
 app = typer.Typer(
@@ -35,6 +35,7 @@ def init(
     from sphynx import keys
 
     typer.echo(str(keys.init(folder)))
+    say_next("sphynx", "keys", "issue", "server", "--server", "127.0.0.1", "--keys", str(folder))
 
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the server or client.")]
@@ -57,7 +58,9 @@ def request(name: Name, folder: Home = Path("keys")) -> None:
     """
     from sphynx import keys
 
-    typer.echo(str(keys.request(folder, name)))
+    asked = keys.request(folder, name)
+    typer.echo(str(asked))
+    say_next("sphynx", "keys", "sign", name, str(asked))
 
 
 @app.command("sign")
@@ -86,8 +89,10 @@ def sign(
     """
     from sphynx import keys
 
-    typer.echo(str(keys.sign(folder, name, asked, client=client, hosts=hosts or (), days=days, out=out)))
+    signed = keys.sign(folder, name, asked, client=client, hosts=hosts or (), days=days, out=out)
+    typer.echo(str(signed))
     typer.echo(f"authority {keys.authority_fingerprint(folder)}", err=True)
+    say_next("sphynx", "keys", "install", name, str(signed))
 
 
 @app.command("install")
@@ -147,7 +152,9 @@ def issue(
             where="keys issue",
             remedy="Give --server HOST for the keys of a server, or --client for those of a client.",
         )
-    typer.echo(str(keys.issue(folder, name, hosts=hosts or (), days=days)))
+    made = keys.issue(folder, name, hosts=hosts or (), days=days)
+    typer.echo(str(made))
+    say_next("sphynx", *(("infer", "PICTURE") if client else ("serve", "COMPILED")), "--keys", str(made))
 
 
 @app.command("revoke")

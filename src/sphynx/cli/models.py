@@ -10,7 +10,8 @@ import typer
 
 from sphynx.cli.group import VerbGroup
 from sphynx.cli.options import Json
-from sphynx.cli.output import count, print_json, print_table, short
+from sphynx.cli.output import count, print_json, print_table, say_next
+from sphynx.units import percent, short_number
 
 app = typer.Typer(cls=VerbGroup, invoke_without_command=True, rich_markup_mode=None)
 
@@ -43,11 +44,13 @@ def list_models(folder: Folder = None, as_json: Json = False) -> None:
         "Models",
         ["name", "data", ">test accuracy", ">ReLUs", ">parameters"],
         (
-            [c["name"], c["data"]["name"], f"{_accuracy(c):.2%}", count(c["relus"]), short(c["parameters"])]
+            [c["name"], c["data"]["name"], percent(_accuracy(c)), count(c["relus"]), short_number(c["parameters"])]
             for c in cards
         ),
         note="" if cards else f"{folder} contains no models." if folder else f"No models are installed: {INSTALL}.",
     )
+    if cards and folder is None:
+        say_next("sphynx", "app", "--open", "--local", cards[0]["name"])
 
 
 @app.command("show")
@@ -95,7 +98,7 @@ def rebuild(
         if as_json:
             print_json(made.to_json())
             return
-        accuracies = [f"{made.accuracy_on_card:.2%}", f"{made.accuracy:.2%}"]
+        accuracies = [percent(made.accuracy_on_card), percent(made.accuracy)]
         where = [f"{made.minutes:.1f}", made.device, (made.commit or "unknown")[:12], made.run]
         columns = [">on the card", ">rebuilt", ">minutes", "device", "commit", "run"]
         print_table(f"{name}: test accuracy", columns, [[*accuracies, *where]])
@@ -114,7 +117,7 @@ def rebuild(
         ["network", ">accuracy", ">seed", ">minutes", "device", "commit", "weights", "taught by"],
         (
             [
-                *(one.network, f"{one.accuracy:.2%}", str(one.seed), f"{one.minutes:.1f}", one.device, one.commit[:12]),
+                *(one.network, percent(one.accuracy), str(one.seed), f"{one.minutes:.1f}", one.device, one.commit[:12]),
                 *(_shortened(one.weights), ", ".join(map(_shortened, one.taught_by)) or "labels"),
             ]
             for one in chain.trainings
@@ -135,11 +138,11 @@ def _accuracy(card: dict[str, Any]) -> float:
 def _rows(card: dict[str, Any]) -> list[list[str]]:
     recipe, data, made = card["recipe"], card["data"], card["provenance"]
     rows = [["warning", card["warning"]]] if "warning" in card else []
-    top5 = f" (top 5 {card['top5']:.2%})" if data["classes"] > 5 else ""
-    rows += [["test accuracy", f"{card['accuracy']:.2%}{top5}, final epoch, on {card['device']}"]]
+    top5 = f" (top 5 {percent(card['top5'])})" if data["classes"] > 5 else ""
+    rows += [["test accuracy", f"{percent(card['accuracy'])}{top5}, final epoch, on {card['device']}"]]
     evaluation = card["evaluation"]
     if evaluation is not None:
-        rows.append(["evaluated again", f"{evaluation['accuracy']:.2%}, fp32, on {evaluation['device']}"])
+        rows.append(["evaluated again", f"{percent(evaluation['accuracy'])}, fp32, on {evaluation['device']}"])
         rows += _score_rows(evaluation.get("scores"))
     rows += [
         ["test images", count(card["test_images"])],
@@ -151,7 +154,7 @@ def _rows(card: dict[str, Any]) -> list[list[str]]:
     ]
     seeds = card["all_seeds"]
     if seeds is not None:
-        each = ", ".join(f"{s}: {a:.2%}" for s, a in zip(seeds["seeds"], seeds["accuracies"], strict=True))
+        each = ", ".join(f"{s}: {percent(a)}" for s, a in zip(seeds["seeds"], seeds["accuracies"], strict=True))
         rows.append(["all seeds", each])
     rows += [
         ["recipe", ", ".join(f"{key} {value}" for key, value in recipe.items())],
@@ -173,13 +176,21 @@ def _score_rows(found: Any) -> list[list[str]]:
         return []
     balanced, mcc = scores.balanced_accuracy, scores.mcc
     rows = [
-        ["balanced accuracy", f"{balanced.value:.2%} ({balanced.low:.1%} to {balanced.high:.1%} at 95 %)"],
+        [
+            "balanced accuracy",
+            f"{percent(balanced.value)} ({percent(balanced.low, 1)} to {percent(balanced.high, 1)} at 95 %)",
+        ],
         ["MCC", f"{mcc.value:.3f} ({mcc.low:.3f} to {mcc.high:.3f} at 95 %)"],
     ]
     for one in scores.classes:
         found_, spared = one.sensitivity, one.specificity
-        said = f"sensitivity {found_.value:.1%} ({found_.low:.1%} to {found_.high:.1%}), "
-        rows.append([one.name, f"{said}specificity {spared.value:.1%} ({spared.low:.1%} to {spared.high:.1%})"])
+        said = f"sensitivity {percent(found_.value, 1)} ({percent(found_.low, 1)} to {percent(found_.high, 1)}), "
+        rows.append(
+            [
+                one.name,
+                f"{said}specificity {percent(spared.value, 1)} ({percent(spared.low, 1)} to {percent(spared.high, 1)})",
+            ]
+        )
     return rows
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
@@ -47,17 +48,16 @@ def print_table(
         console.print(Text(note, "dim"))
 
 
+def say_next(*words: str) -> None:
+    """Tell a person in a terminal which command usually comes next."""
+    if sys.stderr is not None and sys.stderr.isatty():
+        sys.stdout.flush()
+        sys.stderr.write(f"Next: {shlex.join(words)}\n")
+
+
 def count(value: int) -> str:
     """12,345"""
     return f"{value:,}"
-
-
-def short(value: float) -> str:
-    """2.89M, 25.6K"""
-    for factor, suffix in ((1e9, "G"), (1e6, "M"), (1e3, "K")):
-        if value >= factor:
-            return f"{value / factor:.4g}{suffix}"
-    return f"{value:g}"
 
 
 def nonlinear_text(program: Program) -> str:

@@ -10,10 +10,11 @@ import typer
 
 from sphynx.api.plan_settings import PlanSettings
 from sphynx.cli import options as opt
-from sphynx.cli.output import print_json
+from sphynx.cli.output import print_json, say_next
 from sphynx.cli.output_files import out_file
 from sphynx.cli.plan_table import print_plans, print_streams
 from sphynx.cli.record_flags import with_record_flags
+from sphynx.units import seconds_text
 
 if TYPE_CHECKING:
     from sphynx.api.planning import LatencyPlan
@@ -21,6 +22,11 @@ if TYPE_CHECKING:
     from sphynx.space.planner import PlanList
     from sphynx.space.stream_planner import StreamPlanList
 
+# By the shipped networks of both families.
+STREAMS_ARE_BETTER = (
+    "A stream network of as many ReLUs is better (--family stream): on CIFAR-100 74.8 against 69.3 % at 25K ReLUs, "
+    "78.7 against 72.4 % at 51K."
+)
 _OF_CELLS = ("cells", "stem", "balancing", "conv_stack", "convolution")
 _OF_STREAMS = ("borders", "width")
 
@@ -65,9 +71,10 @@ def plan(
     else:
         _show_cells(found, settings, as_json)
         if not as_json and _streams_are_better(settings):
-            typer.echo("A stream network of as many ReLUs is better, by 5 points on CIFAR-100: --family stream.")
+            typer.echo(STREAMS_ARE_BETTER)
     if out is not None and not as_json:
         typer.echo(f"wrote {out}", err=True)
+        say_next("sphynx", "train", str(out), "--data", "DATA", "--out", f"runs/{out.stem}")
 
 
 def _refuse_idle_flags(context: typer.Context, family: Family, *, by_latency: bool) -> None:
@@ -105,7 +112,8 @@ def _show_cells(plans: PlanList, settings: PlanSettings, as_json: bool, by_laten
     if estimated is not None:
         typer.echo(
             f"Estimated for the chosen one over {estimated.link.name}, ReLUs using {estimated.backend}: "
-            f"{1e3 * estimated.total.online_seconds:.0f} ms online, {estimated.total.offline_seconds:.2f} s offline."
+            f"{seconds_text(estimated.total.online_seconds)} online, "
+            f"{seconds_text(estimated.total.offline_seconds)} offline."
         )
 
 

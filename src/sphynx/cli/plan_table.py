@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sphynx.cli.output import count, print_table, short
+from sphynx.cli.output import count, print_table
+from sphynx.units import short_number
 
 if TYPE_CHECKING:
     from sphynx.space.design import Design
@@ -24,7 +25,7 @@ def print_plans(plans: PlanList, budget: int, tolerance: float, placed: Design |
             f" Only the nearest of each depth is shown; `sphynx plan --json` lists all {count(len(plans.plans))}."
         )
     print_table(
-        f"Networks within {100 * tolerance:g}% of {count(budget)} ReLUs, {chosen.image} images, "
+        f"Networks within {100 * tolerance:g} % of {count(budget)} ReLUs, {chosen.image} images, "
         f"{chosen.classes} classes",
         ["", ">C", ">D", ">ReLUs", ">off", ">parameters", ">MACs"],
         (
@@ -33,9 +34,9 @@ def print_plans(plans: PlanList, budget: int, tolerance: float, placed: Design |
                 str(p.channels),
                 str(p.depth),
                 count(p.relus),
-                f"{p.relus / budget - 1:+.1%}",
-                short(p.parameters),
-                short(p.macs),
+                f"{100 * (p.relus / budget - 1):+.1f} %",
+                short_number(p.parameters),
+                short_number(p.macs),
             ]
             for p in shown
         ),
@@ -55,8 +56,8 @@ def print_streams(plans: StreamPlanList) -> None:
                 str(plan.design),
                 str(plan.design.blocks),
                 count(plan.relus),
-                short(plan.parameters),
-                short(plan.macs),
+                short_number(plan.parameters),
+                short_number(plan.macs),
             ]
             for plan in plans.plans
         ),
@@ -68,7 +69,8 @@ def _describe_count(placed: Design | None) -> str:
     if placed is None:
         return ""
     places = ", ".join(map(str, placed.reduce_positions))
-    return f" At {places} the chosen one has {short(placed.parameters)} parameters and {short(placed.macs)} MACs."
+    parameters, macs = short_number(placed.parameters), short_number(placed.macs)
+    return f" At {places} the chosen one has {parameters} parameters and {macs} MACs."
 
 
 def _nearest_of_each_depth(plans: PlanList, budget: int) -> list[Plan]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from sphynx.cli.output import print_table
+from sphynx.units import percent
 
 Trainings = Sequence[tuple[int, float]]  # epochs and accuracy, one per round that it was in
 
@@ -20,4 +21,4 @@ def print_ranking(title: str, ranked: Sequence[tuple[str, Trainings]]) -> None:
 
 
 def _by_length(trainings: Mapping[int, float], lengths: Sequence[int]) -> list[str]:
-    return [f"{trainings[epochs]:.2%}" if epochs in trainings else "-" for epochs in lengths]
+    return [percent(trainings[epochs]) if epochs in trainings else "-" for epochs in lengths]

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sphynx.cli import options as opt
-from sphynx.cli.output import count, print_json, print_table
+from sphynx.cli.output import count, print_json, print_table, say_next
 from sphynx.cli.record_flags import meaning_of, with_record_flags
 from sphynx.reduce.settings import Backend, ReduceSettings, ReductionSettings
+from sphynx.units import percent
 
 if TYPE_CHECKING:
     from sphynx.reduce.results import ReduceResult
@@ -78,12 +79,13 @@ def _print(result: ReduceResult, out: Path) -> None:
             [
                 one.method,
                 *map(count, (one.counts.relus, one.counts.comparisons, one.counts.squares, one.counts.truncations)),
-                f"{one.accuracy:.2%}",
-                f"{one.agreement:.2%}",
-                "-" if one.held_out_agreement is None else f"{one.held_out_agreement:.2%}",
+                percent(one.accuracy),
+                percent(one.agreement),
+                percent(one.held_out_agreement),
                 f"{one.minutes:.1f}",
             ]
             for one in result.tried
         ),
-        note=f"{kept}the original has {count(result.original_relus)} ReLUs and {result.original_accuracy:.2%}",
+        note=f"{kept}the original has {count(result.original_relus)} ReLUs and {percent(result.original_accuracy)}",
     )
+    say_next("sphynx", "compile", str(out), "-o", f"compiled/{out.name}")

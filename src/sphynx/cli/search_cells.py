@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sphynx.cli.options import Images, Output
-from sphynx.cli.output import print_json, print_table
+from sphynx.cli.output import print_json, print_table, say_next
 from sphynx.cli.ranking_table import print_ranking
 from sphynx.cli.record_flags import with_record_flags
 from sphynx.search.settings import CellSettings
+from sphynx.units import percent
 
 if TYPE_CHECKING:
     from sphynx.search.seeds import SearchSummary
@@ -47,16 +48,18 @@ def search_cells(images: Images, settings: CellSettings, output: Output) -> None
 
 
 def _print(summary: SearchSummary, out: Path) -> None:
-    deviation, agreement = summary.spread.deviation, summary.spread.agreement
+    spread = summary.spread
+    shared = None if spread.deviation is None else spread.agreement
     print_table(
         "Searches",
         ["strategy", ">seed", ">epochs", ">held-out accuracy of the supernet", "stopped by"],
         (
-            [r.strategy, str(r.seed), str(r.epochs), f"{r.held_out_accuracy:.2%}", r.stopped or "-"]
+            [r.strategy, str(r.seed), str(r.epochs), percent(r.held_out_accuracy), r.stopped or "-"]
             for r in summary.results
         ),
-        note=f"mean {summary.spread.mean:.2%}, std {deviation:.2%}; two seeds' cells share {agreement:.0%} of edges"
-        if deviation is not None and agreement is not None
+        note=f"mean {percent(spread.mean)}, std {percent(spread.deviation)}; "
+        f"two seeds' cells share {percent(shared, 0)} of edges"
+        if shared is not None
         else "",
     )
     if summary.ranking:
@@ -75,6 +78,7 @@ def _print(summary: SearchSummary, out: Path) -> None:
         ),
         note=_collapse(summary.chosen),
     )
+    say_next("sphynx", "plan", "--cells", str(out / "genotype.json"), "--relu-budget", "25k", "-o", "design.json")
 
 
 def _collapse(genotype: Genotype) -> str:

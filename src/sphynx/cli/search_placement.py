@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sphynx.cli.options import Images, Output
-from sphynx.cli.output import print_json, print_table
+from sphynx.cli.output import print_json, print_table, say_next
 from sphynx.cli.record_flags import with_record_flags
 from sphynx.search.settings import PlacementSettings
+from sphynx.units import percent
 
 if TYPE_CHECKING:
     from sphynx.search.placement.place import PlacementResult
@@ -64,10 +65,11 @@ def _print(result: PlacementResult, out: Path) -> None:
             [
                 f"{place}{' <' if place == result.best else ''}",
                 f"{final[number]:.4f}",
-                f"{result.held_out_accuracy[number]:.2%}",
-                *([f"{alone[number]:.2%}"] if alone else []),
+                percent(result.held_out_accuracy[number]),
+                *([percent(alone[number])] if alone else []),
             ]
             for number, place in enumerate(result.placements)
         ),
         note=f"figure: {out / 'figures' / 'placement.svg'}{inconclusive}",
     )
+    say_next("sphynx", "train", str(out / "design.json"), "--data", "DATA", "--out", f"{out}-trained")

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sphynx.cli.options import Images, Output
-from sphynx.cli.output import count, print_json, print_table
+from sphynx.cli.output import count, print_json, print_table, say_next
 from sphynx.cli.record_flags import with_record_flags
 from sphynx.search.settings import AllocationSettings
+from sphynx.units import percent
 
 if TYPE_CHECKING:
     from sphynx.search.allocation.allocate import AllocationResult
@@ -71,10 +72,11 @@ def _print(result: AllocationResult, out: Path) -> None:
                 one.stages,
                 count(one.relus),
                 f"{one.probability:.4f}",
-                f"{one.held_out_accuracy:.2%}",
-                *(["" if one.accuracy is None else f"{one.accuracy:.2%}"] if alone else []),
+                percent(one.held_out_accuracy),
+                *(["" if one.accuracy is None else percent(one.accuracy)] if alone else []),
             ]
             for one in result.allocations
         ),
         note=f"found using {result.method}, within {result.budget:,g} {result.unit}; {result.minutes:.1f} minutes",
     )
+    say_next("sphynx", "train", str(out / "design.json"), "--data", "DATA", "--out", f"{out}-trained")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sphynx.cli import options as opt
-from sphynx.cli.output import count, print_json, print_table, short
+from sphynx.cli.output import count, print_json, print_table
 from sphynx.cli.output_files import out_file, picture_folder
 from sphynx.cli.reference_networks import (
     REFERENCES,
@@ -18,6 +18,7 @@ from sphynx.cli.reference_networks import (
     stream_network,
 )
 from sphynx.errors import InputError
+from sphynx.units import short_number
 
 if TYPE_CHECKING:
     from sphynx.space.design import Design
@@ -146,12 +147,14 @@ def show(
             row.kind,
             str(row.output),
             *map(count, (row.relus, row.comparisons, row.parameters)),
-            short(row.macs),
+            short_number(row.macs),
         ]
         for row in account.rows
     ]
     total = account.total
-    rows.append(["all", "", "", *map(count, (total.relus, total.comparisons, total.parameters)), short(total.macs)])
+    rows.append(
+        ["all", "", "", *map(count, (total.relus, total.comparisons, total.parameters)), short_number(total.macs)]
+    )
     print_table(_title(design), ["layer", "kind", "output", ">ReLUs", ">comparisons", ">parameters", ">MACs"], rows)
     for path in written:
         typer.echo(f"wrote {path}", err=True)

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sphynx.cli.options import Images, Output, StreamOption, say_left_out
-from sphynx.cli.output import print_json, print_table
+from sphynx.cli.output import print_json, print_table, say_next
 from sphynx.cli.record_flags import meaning_of, with_record_flags
 from sphynx.train.recipe import Recipe
 from sphynx.train.settings import TrainSettings
+from sphynx.units import percent
 
 if TYPE_CHECKING:
     from sphynx.train.results import TrainSummary
@@ -85,8 +86,11 @@ def _print(result: TrainSummary, as_json: bool, out: Path) -> None:
         f"Trained: {out}",
         [">seed", ">test accuracy", ">epochs", ">minutes", "device"],
         (
-            [str(run.seed), f"{run.accuracy:.2%}", str(run.epochs), f"{run.minutes:.1f}", run.device]
+            [str(run.seed), percent(run.accuracy), str(run.epochs), f"{run.minutes:.1f}", run.device]
             for run in result.runs
         ),
-        note=f"mean {result.accuracy:.2%}, std {spread:.2%}, n = {len(result.runs)}" if spread is not None else "",
+        note=f"mean {percent(result.accuracy)}, std {percent(spread)}, n = {len(result.runs)}"
+        if spread is not None
+        else "",
     )
+    say_next("sphynx", "compile", str(out), "-o", f"compiled/{out.name}")

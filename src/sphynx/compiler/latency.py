@@ -28,6 +28,7 @@ from sphynx.space.design import Design
 from sphynx.space.files import AnyDesign
 from sphynx.space.planner import PlanList, least_relus, plan
 from sphynx.space.stream import StreamDesign
+from sphynx.units import percent, seconds_text
 
 _DOUBLED = 7  # steps of a tenth
 LEAST_TOLERANCE = 0.01  # with less, few of the budgets have a network, and the first that has one may be huge
@@ -86,9 +87,9 @@ def largest_within(
     """
     if tolerance < LEAST_TOLERANCE:
         raise InputError(
-            f"{tolerance:.1%} is too small a tolerance for a latency budget",
+            f"{percent(tolerance, 1)} is too small a tolerance for a latency budget",
             where="`tolerance`",
-            remedy=f"Budgets are tried in steps of a tenth: allow at least {LEAST_TOLERANCE:.0%}.",
+            remedy=f"Budgets are tried in steps of a tenth: allow at least {percent(LEAST_TOLERANCE, 0)}.",
         )
     too_slow: list[Design] = []
 
@@ -132,7 +133,7 @@ def largest_within(
         step += 1
     if found is None:
         raise InputError(
-            f"no network fits {1e3 * online_seconds:g} ms online over {link.name}",
+            f"no network fits {seconds_text(online_seconds)} online over {link.name}",
             where="`latency_budget`",
             remedy="Allow more time, or name a faster link.",
         )

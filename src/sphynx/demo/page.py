@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from sphynx.demo.scenes import BACKENDS, Answer, Scene
 from sphynx.report.page import Section, pictures_part, render, table_part
-from sphynx.report.tables import Picture, Table, Tile, percent, picture_url
-from sphynx.svg.chart_axes import bytes_text, seconds_text
+from sphynx.report.tables import Picture, Table, Tile, picture_url
+from sphynx.units import bytes_text, percent, seconds_text
 
 SUBTITLE = (
     "Two processes on one machine, a server with the weights and a client with the pictures, over mutual TLS 1.3. "
@@ -68,7 +68,7 @@ def _tiles(scene: Scene) -> list[Tile]:
     network = f"{scene.relus:,} ReLUs"
     found = [Tile(f"online, {network}", seconds_text(_online_s(scene, "gmw")), "median, using GMW")]
     if scene.judged is not None:
-        found.append(Tile(f"test accuracy, {network}", percent(100 * scene.judged.accuracy), scene.judged.detail))
+        found.append(Tile(f"test accuracy, {network}", percent(scene.judged.accuracy), scene.judged.detail))
     return found
 
 

@@ -35,6 +35,7 @@ from sphynx.space.tally import Shape
 from sphynx.train.job import Job
 from sphynx.train.loop import train
 from sphynx.train.recipe import load_recipe
+from sphynx.units import percent
 from sphynx.zoo.by_name import Tell, compiled_folder
 from sphynx.zoo.shipped import load_card, model_names, model_path
 
@@ -97,7 +98,7 @@ def digits_scene(folder: Path, pictures: int, tell: Tell) -> Scene:
     run = folder / "run"
     result = train(Job(chosen, data, load_recipe("small"), run))
     judged = Judged(result.accuracy, result.test_images or len(data.test), "fp32")
-    tell(f"trained: {result.accuracy:.1%} of {judged.images} test images")
+    tell(f"trained: {percent(result.accuracy, 1)} of {judged.images} test images")
     network, names = load_trained(run), data.test.class_names
     images = calibration_images(data.train)
     name = network.module.design.name

@@ -22,6 +22,7 @@ from sphynx.program.classes import possible_scores
 from sphynx.program.convolve import Array
 from sphynx.program.ir import Graph
 from sphynx.program.outputs import LOGITS
+from sphynx.units import percent
 
 ORIGINAL = "original.safetensors"
 FAR_OFF = 0.1  # of the answers' spread from image to image: a compilation farther off than that has failed
@@ -111,10 +112,10 @@ class Judgement:
         if not self.is_guessing or self.float_accuracy is None:
             return None
         return (
-            f"the float network itself is right about only {self.float_accuracy:.1%} of {self.images} calibration "
-            f"images; guessing among {self.classes} classes is right about {1 / self.classes:.1%}. The likely cause is "
-            "a normalisation that differs from that in training: give `mean` and `std`. Otherwise bring "
-            "trained weights, and data whose classes are in the network's order."
+            f"the float network itself is right about only {percent(self.float_accuracy, 1)} of {self.images} "
+            f"calibration images; guessing among {self.classes} classes is right about {percent(1 / self.classes, 1)}. "
+            "The likely cause is a normalisation that differs from that in training: give `mean` and `std`. Otherwise "
+            "bring trained weights, and data whose classes are in the network's order."
         )
 
     @property
@@ -125,19 +126,21 @@ class Judgement:
     def fault_beyond(self, accepted: float | None) -> tuple[str, str] | None:
         """Say what is wrong where errors up to this share of the spread are accepted; by default a tenth."""
         if self.is_misread and (accepted is None or not (self.read_error or 0.0) <= accepted):
-            same = "" if self.same_class is None else f", and {self.same_class:.0%} of the images get the same class"
+            share = None if self.same_class is None else percent(self.same_class, 0)
+            same = "" if share is None else f", and {share} of the images get the same class"
             return (
                 f"the file was read as a different network: even before rounding, {self._words} are off by "
-                f"{self.read_error:.0%} of their spread from image to image{same}",
+                f"{percent(self.read_error, 0)} of their spread from image to image{same}",
                 MISREAD_REMEDY,
             )
         limit = FAR_OFF if accepted is None else accepted
         if self.error <= limit:  # not where it is not a number
             return None
-        off = f"{self._words} are off by {self.error:.0%} of their spread from image to image, more than {limit:.0%}"
+        far, most = percent(self.error, 0), percent(limit, 0)
+        off = f"{self._words} are off by {far} of their spread from image to image, more than {most}"
         if self.hardly_varies:
             return (
-                f"{off}: the float network's hardly vary ({self.variation:.2%} of their size)",
+                f"{off}: the float network's hardly vary ({percent(self.variation)} of their size)",
                 "Use trained weights, and images normalised as in training (`mean`, `std`).",
             )
         return (

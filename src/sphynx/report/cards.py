@@ -15,16 +15,16 @@ from sphynx.report.provenance import made_elsewhere, provenance
 from sphynx.report.skeleton import draw_skeleton
 from sphynx.report.sources import DesignRun, Score, Sources, TrainingRun
 from sphynx.report.summary import rows_of
-from sphynx.report.tables import Table, Tile, percent
+from sphynx.report.tables import Table, Tile
 from sphynx.space.cell_svg import cell_svg
 from sphynx.space.design import Design
 from sphynx.space.files import AnyDesign, design_fingerprint
 from sphynx.space.genotype import Genotype
 from sphynx.space.micro import MicroDesign
 from sphynx.space.stream import StreamDesign
-from sphynx.svg.chart_axes import bytes_text, seconds_text, short_number
 from sphynx.svg.charts import WIDE
 from sphynx.svg.drawing import Drawing
+from sphynx.units import bytes_text, percent, seconds_text, short_number
 
 _ROLES = {"own": "", "comparison": " (for comparison)", "teacher": " (the teacher)"}
 
@@ -137,7 +137,7 @@ def training_table(sources: Sources, present: Mapping[str, Any]) -> Table:
             [
                 f"{run.name}{_ROLES[run.role]}",
                 f"{run.relus:,}",
-                percent(run.accuracy),
+                percent(run.accuracy / 100),
                 str(run.epochs),
                 str(recipe["batch_size"]),
                 recipe["distillation"] if run.distilled else "no",
@@ -150,7 +150,7 @@ def training_table(sources: Sources, present: Mapping[str, Any]) -> Table:
 
 
 def _ranking_note(ranking: Sequence[RankedCells]) -> list[str]:
-    order = ", ".join(f"{entry.cells} {percent(100 * entry.held_out)}{_length(entry)}" for entry in ranking)
+    order = ", ".join(f"{entry.cells} {percent(entry.held_out)}{_length(entry)}" for entry in ranking)
     return [f"Ranked by short trainings before, on held-out training images: {order}."] if ranking else []
 
 
@@ -161,7 +161,7 @@ def _length(ranked: RankedCells) -> str:
 
 def search_table(sources: Sources, present: Mapping[str, Any]) -> Table:
     rows = [
-        [s.name, s.strategy, str(len(s.held_out)), percent(100 * s.held_out[-1]) if s.held_out else "-"]
+        [s.name, s.strategy, str(len(s.held_out)), percent(s.held_out[-1]) if s.held_out else "-"]
         for s in sources.searches
     ]
     made = made_elsewhere((search.environment for search in sources.searches), present)
@@ -175,7 +175,7 @@ def design_table(run: DesignRun, present: Mapping[str, Any]) -> Table:
     compared = [
         [
             row.cells,
-            percent(100 * row.mean),
+            percent(row.mean),
             _deviation(row.deviation),
             str(len(row.accuracies)),
             f"{row.parameters:,}",
@@ -185,7 +185,7 @@ def design_table(run: DesignRun, present: Mapping[str, Any]) -> Table:
     ]
     own = [
         result.cells,
-        percent(100 * result.accuracy),
+        percent(result.accuracy),
         _deviation(result.accuracy_std),
         str(len(result.accuracies)),
         "-",
@@ -223,14 +223,17 @@ def _model_facts(run: TrainingRun, result: Score, present: Mapping[str, Any]) ->
         ("what it does", f"puts {run.design.image} images into one of {run.design.classes} classes"),
         ("network", _title(run.design)),
         ("training data", f"{run.data_name}: {data['train']:,} images; augmentation: {_augmentation(recipe)}"),
-        ("test accuracy", f"{percent(run.accuracy)}{top5}, on {result.test_images or data['test']:,} images"),
+        ("test accuracy", f"{percent(run.accuracy / 100)}{top5}, on {result.test_images or data['test']:,} images"),
         ("how it was measured", f"final epoch, seed {result.seed}, one run"),
         (
             "training",
             f"{recipe['epochs']} epochs, batch {recipe['batch_size']}, {recipe['optimizer']}, "
             f"rate {recipe['learning_rate']}, weight decay {recipe['weight_decay']}",
         ),
-        ("held-out images", f"{recipe['held_out']:.0%} of the training images" if recipe["held_out"] else "none"),
+        (
+            "held-out images",
+            f"{percent(recipe['held_out'], 0)} of the training images" if recipe["held_out"] else "none",
+        ),
         ("teacher", taught),
         (
             "made",
@@ -257,7 +260,7 @@ def tiles(sources: Sources, present: Mapping[str, Any]) -> list[Tile]:
         name = best.name.split("/")[0]
         rows = rows_of(name, best.relus, sources)
         others = f"one of {len(trained)} trained networks" if len(trained) > 1 else "the trained network"
-        found.append(Tile("test accuracy", percent(best.accuracy), f"{best.name}, on {best.data_name}"))
+        found.append(Tile("test accuracy", percent(best.accuracy / 100), f"{best.name}, on {best.data_name}"))
         found.append(Tile("ReLUs", f"{best.relus:,}", f"{name}, {others}"))
     fastest = min((row for row in rows if row.values.online_s), key=lambda row: row.values.online_s, default=None)
     if fastest is not None:

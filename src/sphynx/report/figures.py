@@ -16,9 +16,10 @@ from sphynx.report.provenance import made_elsewhere, provenance
 from sphynx.report.sources import PlacementRun, Sources, TrainingRun
 from sphynx.search.placement.doubt import doubt
 from sphynx.space.stream import StreamDesign
-from sphynx.svg.chart_axes import linear_axis, log_axis, seconds_text
+from sphynx.svg.chart_axes import linear_axis, log_axis
 from sphynx.svg.charts import WIDE, Point, Series, curves, over_epochs, wrapped
 from sphynx.svg.drawing import SERIES, Drawing, Mark, Text, roles
+from sphynx.units import seconds_text
 
 FEW_EPOCHS = 12  # up to here each one is marked
 PEERS = (

@@ -16,9 +16,9 @@ from sphynx.report.provenance import made_elsewhere, provenance
 from sphynx.report.scaling_figure import scaling_chart
 from sphynx.report.sources import RangeCheck, Sources
 from sphynx.report.tables import Table
-from sphynx.svg.chart_axes import bytes_text, seconds_text
 from sphynx.svg.drawing import Drawing, Key, roles
 from sphynx.svg.spans import Panel, Piece, SpanRow, Tick, spans
+from sphynx.units import bytes_text, seconds_text
 
 PHASES = ("offline", "online")
 _SHORT = (

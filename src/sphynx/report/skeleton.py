@@ -11,9 +11,9 @@ from sphynx.space.account import account_of
 from sphynx.space.design import Design
 from sphynx.space.stream import StreamDesign, account_of_stream
 from sphynx.space.tally import Shape
-from sphynx.svg.chart_axes import short_number
 from sphynx.svg.charts import WIDE
 from sphynx.svg.drawing import Box, Drawing, Line, Text
+from sphynx.units import short_number
 
 BLOCK_WIDTH, BLOCK_HEIGHT, CAPTION = 88.0, 50.0, 34.0
 GAP, WIDEST_GAP = 14.0, 44.0  # the paper's seven blocks fit one line of a page

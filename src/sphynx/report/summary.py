@@ -16,11 +16,11 @@ from sphynx.report.figures import Chart
 from sphynx.report.measured import BenchEntry
 from sphynx.report.private_part import memory_text
 from sphynx.report.sources import Sources, TrainingRun
-from sphynx.report.tables import Picture, Table, Tile, percent
+from sphynx.report.tables import Picture, Table, Tile
 from sphynx.space.files import design_fingerprint
-from sphynx.svg.chart_axes import bytes_text, seconds_text
 from sphynx.train.confusion import ClassScore
 from sphynx.train.scores import Estimate, Scores
+from sphynx.units import bytes_text, percent, seconds_text
 
 Z = 1.959964  # of a normal distribution: 95 % lie within
 WORST = 8  # classes in the table of errors
@@ -106,7 +106,7 @@ class NetworkSummary:
     def tiles(self) -> list[Tile]:
         found = []
         if self.judged is not None:
-            found.append(Tile("test accuracy", percent(100 * self.judged.accuracy), self.judged.detail))
+            found.append(Tile("test accuracy", percent(self.judged.accuracy), self.judged.detail))
         more = f"and {self.comparisons:,} comparisons" if self.comparisons else ""
         size = "" if self.parameters is None else f"{self.parameters:,} parameters"
         found.append(Tile("ReLUs", f"{self.relus:,}", ", ".join(part for part in (more, size) if part)))
@@ -159,7 +159,7 @@ class NetworkSummary:
         rows = [
             [
                 one.name,
-                percent(100 * (one.accuracy or 0)),
+                percent(one.accuracy or 0),
                 f"{one.images:,}",
                 f"{one.taken_for} ({one.times:,})" if one.taken_for else "-",
             ]
@@ -187,14 +187,14 @@ def _score_tiles(scores: Scores) -> list[Tile]:
     drawn = f"95 % intervals, drawn from {scores.groups:,} {'groups' if scores.groups < scores.images else 'images'}"
     balanced, mcc, error = scores.balanced_accuracy, scores.mcc, scores.calibration_error
     return [
-        Tile("balanced accuracy", percent(100 * balanced.value), f"{_interval(balanced, 100)} %; {drawn}"),
+        Tile("balanced accuracy", percent(balanced.value), f"{_interval(balanced, 100)} %; {drawn}"),
         Tile("MCC", f"{mcc.value:.3f}", f"{_interval(mcc)}; {drawn}"),
         Tile("calibration error", f"{error.value:.3f}", f"{_interval(error)}; {drawn}"),
     ]
 
 
 def _with_interval(share: Estimate) -> str:
-    return f"{percent(100 * share.value)} ({_interval(share, 100)})"
+    return f"{percent(share.value)} ({_interval(share, 100)})"
 
 
 def _interval(estimate: Estimate, factor: float = 1.0) -> str:

@@ -1,4 +1,4 @@
-"""Parts of a page besides charts: tables, tiles, small pictures; and how numbers are written everywhere.
+"""Parts of a page besides charts: tables, tiles, small pictures.
 
 Counts are written out (25,600), accuracies with two decimals (69.28 %), times and bytes with three digits and a unit.
 """
@@ -47,8 +47,3 @@ def picture_url(pixels: NDArray[np.uint8]) -> str:
     picture = np.ascontiguousarray(pixels.transpose(1, 2, 0))
     Image.fromarray(picture[..., 0] if picture.shape[2] == 1 else picture).save(stored, "PNG")
     return "data:image/png;base64," + base64.b64encode(stored.getvalue()).decode()
-
-
-def percent(value: float | None) -> str:
-    """Write a value that is in percent already."""
-    return "-" if value is None else f"{value:.2f} %"

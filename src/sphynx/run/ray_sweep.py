@@ -21,6 +21,7 @@ from sphynx import errors
 from sphynx.errors import InputError, InterruptedWorkError, SphynxError
 from sphynx.run.progress import Voice, speak_with
 from sphynx.run.update import Update
+from sphynx.units import percent
 
 Result = TypeVar("Result")
 
@@ -75,7 +76,7 @@ class OnRay:
             self._voice.write(f"{name}: {update.note}")
         elif update.total:
             values = ", ".join(f"{key} {_short(value)}" for key, value in update.values.items())
-            self._voice.write(f"{name}: {update.stage} {update.done / update.total:.0%} {values}")
+            self._voice.write(f"{name}: {update.stage} {percent(update.done / update.total, 0)} {values}")
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from typing import Self
 from sphynx.program.ir import Program
 from sphynx.program.security import Security
 from sphynx.service.prediction import Prediction
+from sphynx.units import percent, seconds_text
 from sphynx.version import __version__
 
 TITLE = "Record of a private inference"
@@ -157,15 +158,15 @@ def _words(prediction: Prediction) -> str:
         shapes = (f"{name} {' x '.join(map(str, array.shape))}" for name, array in prediction.outputs.items())
         return f"numbers: {', '.join(shapes)}"
     label = str(told["labels"][0]).replace("_", " ")
-    return f"{label} ({told['probabilities'][0]:.1%})" if told.get("probabilities") else label
+    return f"{label} ({percent(told['probabilities'][0], 1)})" if told.get("probabilities") else label
 
 
 def _cells(answer: RecordedAnswer) -> tuple[str, ...]:
     return (
         answer.picture,
         answer.answer,
-        f"{1e3 * answer.online_seconds:.0f} ms, {answer.online_bytes:,} bytes, {answer.online_rounds} rounds",
-        f"{1e3 * answer.offline_seconds:.0f} ms, {answer.offline_bytes:,} bytes",
+        f"{seconds_text(answer.online_seconds)}, {answer.online_bytes:,} bytes, {answer.online_rounds} rounds",
+        f"{seconds_text(answer.offline_seconds)}, {answer.offline_bytes:,} bytes",
         answer.backend,
     )
 

@@ -26,6 +26,7 @@ from sphynx.service.file_system import check_local
 from sphynx.service.fresh_keys import FreshKeys
 from sphynx.service.monitor import read_token
 from sphynx.service.settings import ServerSettings
+from sphynx.units import bytes_text
 
 DAY_S = 86_400.0
 
@@ -87,7 +88,7 @@ def _folder(folder: Path, quota_bytes: int) -> str:
     _require_writable(there, "state=DIR")
     free_bytes = shutil.disk_usage(there).free
     less = ", less than the quota" if free_bytes < quota_bytes else ""
-    return f"{free_bytes / (1 << 30):.1f} GB free{less}"
+    return f"{bytes_text(free_bytes)} free{less}"
 
 
 def _file(path: Path) -> str:

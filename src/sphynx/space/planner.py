@@ -18,6 +18,7 @@ from sphynx.errors import InputError
 from sphynx.space.account import relu_count
 from sphynx.space.channel_counts import ChannelCounts
 from sphynx.space.design import Design, default_reduce_positions
+from sphynx.units import percent
 
 MIN_DEPTH = 3  # two reduce cells and at least one more: fewer has no place to put them
 MAX_DEPTH = 40
@@ -109,7 +110,7 @@ def plan(template: Design, relu_budget: int, tolerance: float) -> PlanList:
     ranges = [family.channels_within(relu_budget, tolerance) for family in families]
     if sum(map(len, ranges)) > MOST_PLANS:
         raise InputError(
-            f"more than {MOST_PLANS:,} networks have {relu_budget:,} ReLUs within {tolerance:.1%} "
+            f"more than {MOST_PLANS:,} networks have {relu_budget:,} ReLUs within {percent(tolerance, 1)} "
             f"on {template.image} images",
             remedy="Lower `relu_budget` or `tolerance`.",
         )
@@ -117,12 +118,12 @@ def plan(template: Design, relu_budget: int, tolerance: float) -> PlanList:
     if not plans:
         neighbours = (found for family in families for found in family.neighbours(relu_budget))
         nearest = min(neighbours, key=lambda p: abs(p.relus - relu_budget))
-        percent = 100 * abs(nearest.relus - relu_budget) // relu_budget + 1
+        off = 100 * abs(nearest.relus - relu_budget) // relu_budget + 1
         raise InputError(
             f"no channels and depth ({MIN_DEPTH} to {MAX_DEPTH} cells) give {relu_budget:,} ReLUs "
-            f"within {tolerance:.1%} on {template.image} images",
+            f"within {percent(tolerance, 1)} on {template.image} images",
             remedy=f"The nearest is {nearest.relus:,} (C={nearest.channels}, D={nearest.depth}): "
-            f"use it as the budget{f', or give `tolerance={percent / 100}`' if percent < 100 else ''}.",
+            f"use it as the budget{f', or give `tolerance={off / 100}`' if off < 100 else ''}.",
         )
     within = [p for p in plans if p.channels >= PAPER_MIN_CHANNELS and p.depth in PAPER_DEPTHS]
     if within:

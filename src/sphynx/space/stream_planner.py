@@ -18,6 +18,7 @@ from sphynx.errors import InputError
 from sphynx.space.choices import Borders
 from sphynx.space.stream import STEM_KERNEL, Stage, Stem, StreamDesign
 from sphynx.space.tally import Shape
+from sphynx.units import percent
 
 SMALLEST_MAP = 4
 SMALL_IMAGES = 128  # below, the stem halves the image; from here on it quarters it
@@ -81,7 +82,7 @@ def plan_stream(
     if not within:
         nearest = max((design.relus for design in found), default=0)
         raise InputError(
-            f"no stream network has {relu_budget:,} ReLUs within {tolerance:.1%} on {image} images",
+            f"no stream network has {relu_budget:,} ReLUs within {percent(tolerance, 1)} on {image} images",
             remedy=f"The nearest has {nearest:,}: use it as the budget, or raise `tolerance`."
             if nearest
             else "Raise `relu_budget`: a block at the smallest map needs at least 8 channels.",

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sphynx.svg.drawing import Box, Drawing, Line, Text, text_width
+from sphynx.units import short_number
 
 ALIKE = 1e-9  # values that differ by a smaller share get an axis as one value does
 
@@ -58,25 +59,6 @@ def epoch_axis(last: float, width: float) -> Axis:
     """From 0 to the last epoch, ticks at whole numbers only."""
     ticks = linear_axis([0.0, last], ticks=max(3, int(width // 110))).ticks
     return Axis(0.0, last, tuple(tick for tick in ticks if tick == int(tick) and tick <= last))
-
-
-def short_number(value: float) -> str:
-    """200K, 1.5M, 0.25"""
-    for factor, suffix in ((1e9, "G"), (1e6, "M"), (1e3, "K")):
-        if abs(value) >= factor:
-            return f"{value / factor:.4g}{suffix}"
-    return f"{value:.4g}"
-
-
-def bytes_text(value: float) -> str:
-    for factor, suffix in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
-        if abs(value) >= factor:
-            return f"{value / factor:.3g} {suffix}"
-    return f"{value:.0f} B"
-
-
-def seconds_text(value: float) -> str:
-    return f"{value:.3g} s" if value >= 1 else f"{1000 * value:.3g} ms" if value >= 1e-3 else f"{1e6 * value:.3g} µs"
 
 
 def _round_step(step: float) -> float:

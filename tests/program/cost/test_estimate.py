@@ -136,7 +136,7 @@ def test_a_latency_budget_between_the_networks_of_a_large_image() -> None:
     assert largest(online(1, 3)) == (1, 3)
     assert largest(online(1, 4)) == (1, 4)
     assert online(2, 3) < online(1, 5) and largest(online(2, 3)) == (2, 3)  # more ReLUs than the deeper one, and faster
-    with pytest.raises(InputError, match=r"0\.0% is too small"):
+    with pytest.raises(InputError, match=r"0\.0 % is too small"):
         largest(online(1, 3), tolerance=0.0)
 
 
