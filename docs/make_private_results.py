@@ -28,8 +28,8 @@ OVER_LINKS = """## Over links
 One picture, medians of {repeats}. Online is from the client's first byte to its answer; offline is before there is a
 picture. "In the clear" is the same network in fp32 on the same cores, by the faster of torch and ONNX Runtime, and x
 is online relative to it. lan is 0.5 ms and 1 Gbit/s, wan 40 ms and 100 Mbit/s, emulated: delays are added between two
-processes, so that TCP's own behaviour on such a link (slow start, windows, losses) is not in the rows: [two hosts](links.md) has the same over
-real TCP.
+processes, so that TCP's own behaviour on such a link (slow start, windows, losses) is not in the rows: [two
+hosts](links.md) has the same over real TCP.
 
 {made}
 
