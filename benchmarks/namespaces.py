@@ -41,6 +41,8 @@ ADDRESSES: dict[Role, str] = {"server": "10.77.0.1", "client": "10.77.0.2"}
 PACKET_BYTES = 1500
 LEAST_QUEUE = 1000  # packets, netem's own; a link gets room for two round trips of what it can carry, if that is more
 
+CONGESTION_CONTROL = Path("/proc/sys/net/ipv4/tcp_congestion_control")  # new namespaces take it from the first
+
 Shaper = Literal["netem", "forwarder"]  # what delays and limits packets
 
 
@@ -77,7 +79,8 @@ def namespaces(
         voice = opt.voice_for(verbose, quiet)
         folder = Path(temporary)
         run = bench.measure(programs, "", backend, link, repeat, "single", folder, voice, network=hosts)
-    bench.hand_out({**run.to_json(), "shaped_by": by if delayed else None, "links": measured}, as_json, out)
+    network = {"shaped_by": by if delayed else None, "congestion_control": CONGESTION_CONTROL.read_text().strip()}
+    bench.hand_out({**run.to_json(), **network, "links": measured}, as_json, out)
     if not as_json:
         bench.print_rows("Private inference between two namespaces", run)
         for pair in measured:

@@ -67,13 +67,14 @@ def page(folder: Path) -> str:
     if not all((folder / name).is_file() for name in (NAMESPACES, EMULATED)):
         return f"{HEADER}\nNothing was measured yet.\n"
     kept = json.loads((folder / NAMESPACES).read_text())
-    shaped_by, links = kept.pop("shaped_by"), kept.pop("links")
+    shaped_by, links, control = (kept.pop(key) for key in ("shaped_by", "links", "congestion_control"))
     real = BenchRun.from_json(kept, NAMESPACES)
     emulated = BenchRun.from_json(json.loads((folder / EMULATED).read_text()), EMULATED)
     beside = {_kind(row): row for row in emulated.rows}
     pairs = [Pair(row, beside[_kind(row)]) for row in real.rows]
     assert all(row.equal_to_oracle for pair in pairs for row in pair)
-    lines = [HEADER, *(_machine(run) for run in (real, emulated)), "", "Measured before the rows, without TLS:", ""]
+    lines = [HEADER, *(_machine(run) for run in (real, emulated)), ""]
+    lines += [f"TCP with {control} as congestion control. Measured before the rows, without TLS:", ""]
     lines += [f"- {link_words(pair, shaped_by)}" for pair in links]
     lines += [TABLE, *map(_line, pairs), "", "## What real TCP changes", "", *_changes(pairs)]
     return "\n".join(lines) + "\n"

@@ -19,8 +19,10 @@ def test_a_row_between_namespaces_stands_beside_the_same_over_an_emulated_link(t
     links = [{"asked": LINKS[name].to_json(), "measured": LINKS[name].to_json()} for name in ("lan", "wan")]
     (tmp_path / EMULATED).write_text(json.dumps(emulated))
     assert "Nothing was measured yet." in page(tmp_path)
-    (tmp_path / NAMESPACES).write_text(json.dumps({**emulated, "rows": slower, "shaped_by": "netem", "links": links}))
+    network = {"shaped_by": "netem", "congestion_control": "cubic", "links": links}
+    (tmp_path / NAMESPACES).write_text(json.dumps({**emulated, "rows": slower, **network}))
     text = page(tmp_path)
+    assert "TCP with cubic as congestion control" in text
     assert "- lan by netem: round trip 0.5 ms for 0.5, 1000 Mbit/s for 1000\n" in text
     assert "| sphynx-cifar100-25k | 25,600 | gmw | wan | 1381 | 920 | 1.50 | 1.82 | 1.82 | 1.00 | 0.83 |" in text
     for link in ("lan", "wan"):
