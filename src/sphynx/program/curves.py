@@ -15,6 +15,7 @@ from sphynx.program.convolve import Array
 
 _REACH, _STEP = 6.0, 1 / 1024  # beyond it erf is 1 in double precision
 _NODES = np.arange(-_REACH, _REACH + _STEP / 2, _STEP)
+_LEAST = 1e-12  # what a logarithm, a root or a reciprocal takes a smaller number for
 _VALUES = np.array([_erf(x) for x in _NODES.tolist()])
 
 
@@ -72,6 +73,26 @@ def elu(x: Array) -> Array:
     return made
 
 
+def square_root(x: Array) -> Array:
+    made: Array = np.sqrt(np.maximum(x, 0))
+    return made
+
+
+def inverse_root(x: Array) -> Array:
+    made: Array = 1 / np.sqrt(np.maximum(x, _LEAST))
+    return made
+
+
+def reciprocal(x: Array) -> Array:
+    made: Array = 1 / np.where(np.abs(x) < _LEAST, _LEAST, x)
+    return made
+
+
+def log(x: Array) -> Array:
+    made: Array = np.log(np.maximum(x, _LEAST))
+    return made
+
+
 CURVES: dict[str, Callable[[Array], Array]] = {
     "sigmoid": sigmoid,
     "tanh": np.tanh,
@@ -82,4 +103,11 @@ CURVES: dict[str, Callable[[Array], Array]] = {
     "mish": mish,
     "softplus": softplus,
     "elu": elu,
+    "exp": np.exp,
+    "log": log,
+    "sqrt": square_root,
+    "inverse_root": inverse_root,
+    "reciprocal": reciprocal,
 }
+
+FACTORS = ("inverse_root", "reciprocal")  # what multiplies: relative errors matter

@@ -19,7 +19,7 @@ from sphynx.compiler.fusion.fit import Fit, fit
 from sphynx.compiler.fusion.fuse import Fused
 from sphynx.compiler.measure import require_numbers
 from sphynx.program.convolve import Array
-from sphynx.program.curves import CURVES
+from sphynx.program.curves import CURVES, FACTORS
 from sphynx.program.interpret import BATCH, apply_step, evaluate
 from sphynx.program.ir import INPUT, Combine, Curve, Graph, Relu, Step, Summand, Truncate
 from sphynx.space.tally import Shape
@@ -57,7 +57,10 @@ def outlined(fused: Fused, knees: int) -> Fused:
 def approximated(fused: Fused, pixels: Array, knees: int) -> tuple[Fused, tuple[Approximation, ...], Array]:
     """The network with its curves replaced, what was replaced, and the logits that it has with the curves."""
     samples, means, logits = _samples(fused, pixels)
-    fits = {step.name: fit(CURVES[step.function], samples[step.source], knees) for step in curves(fused.graph)}
+    fits = {
+        step.name: fit(CURVES[step.function], samples[step.source], knees, relative=step.function in FACTORS)
+        for step in curves(fused.graph)
+    }
     graph = _expand(fused.graph, {name: len(found.knees) for name, found in fits.items()})
     weights = dict(fused.weights)
     for name, found in fits.items():

@@ -32,7 +32,7 @@ class Fit:
     changes: Floats  # of the slope, at each knee
     low: float
     high: float
-    rms_error: float  # over the sample
+    rms_error: float  # over the sample; relative to the function where that is what was fitted
     largest_error: float  # over the whole range
 
     def __call__(self, x: Floats) -> Floats:
@@ -40,14 +40,16 @@ class Fit:
         return made
 
 
-def fit(function: Function, sample: Floats, count: int) -> Fit:
-    """Fit at most `count` knees to a sample of what the function reads, its smallest and largest values included."""
+def fit(function: Function, sample: Floats, count: int, *, relative: bool = False) -> Fit:
+    """Fit at most `count` knees to a sample of what the function reads, its smallest and largest values included.
+    A relative fit weighs errors by the function: for what multiplies, as a reciprocal does."""
     low, high = float(sample.min()), float(sample.max())
     even = np.linspace(low, high, _GRID)
     drawn = np.quantile(sample, (np.arange(_GRID) + 0.5) / _GRID)  # as many as the grid has, spread as the values are
     x = np.concatenate([drawn, even])
     root = np.sqrt(np.repeat([1 - _EVEN_SHARE, _EVEN_SHARE], _GRID) / _GRID)
     wanted = function(x)
+    root = root / np.abs(wanted) if relative else root
     knees = _first_knees(function, even, drawn, count)
     knees, (offset, *changes) = _improve(x, wanted, root, knees)
     rounded = _round(np.array(changes))
@@ -56,7 +58,8 @@ def fit(function: Function, sample: Floats, count: int) -> Fit:
         kept[0] = True
     offset, knees = _move(x, wanted, root, knees[kept], rounded[kept])
     fine = np.concatenate([drawn, np.linspace(low, high, 16 * _GRID), knees])  # errors peak at knees
-    wrong = np.abs(offset + _hinges(fine, knees) @ rounded[kept] - function(fine))
+    exactly = function(fine)
+    wrong = np.abs((offset + _hinges(fine, knees) @ rounded[kept] - exactly) / (exactly if relative else 1))
     rms = float(np.sqrt(np.square(wrong[:_GRID]).mean()))
     return Fit(offset, knees, rounded[kept], low, high, rms, float(wrong.max()))
 

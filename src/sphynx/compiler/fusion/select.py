@@ -90,6 +90,7 @@ def constant(fuser: Fuser, values: Floats) -> Node:
 
 
 def negated(fuser: Fuser, node: Node) -> Node:
-    kernels = {reads: -kernel for reads, kernel in node.kernels.items()}
+    # An outline's taps are marks, which must not cancel: x minus the mean of its channels reads x.
+    kernels = {reads: kernel if fuser.is_outline else -kernel for reads, kernel in node.kernels.items()}
     bias = node.bias if fuser.is_outline else -node.bias
     return Node(node.shape, kernels, bias, tuple(part.negated() for part in node.parts))

@@ -88,6 +88,17 @@ def gelu(low: Lowering, node: Node, given: Given) -> str:
     return low.call(node, "Gelu", low.use(node, given["self"]), approximate=str(given["approximate"]).encode())
 
 
+def inverse_root(low: Lowering, node: Node, given: Given) -> str:
+    return low.call(node, "Reciprocal", low.call(node, "Sqrt", low.use(node, given["self"])))
+
+
+def layer_norm(low: Lowering, node: Node, given: Given) -> tuple[str, ...]:
+    parts = [low.use(node, given[key]) for key in ("input", "weight", "bias")]
+    axis = -len(given["normalized_shape"])
+    made = low.call(node, "LayerNormalization", *parts, axis=axis, epsilon=float(given["eps"]))
+    return made, "", ""
+
+
 def softmax(kind: str) -> Way:
     def way(low: Lowering, node: Node, given: Given) -> str:
         return low.call(node, kind, low.use(node, given["self"]), axis=int(given["dim"]))
@@ -193,8 +204,8 @@ _SAME = ("clone", "contiguous", "alias", "detach", "_to_copy", "to", "dropout", 
 _NAMED = {
     "relu": "Relu", "neg": "Neg", "sigmoid": "Sigmoid", "tanh": "Tanh", "hardswish": "HardSwish", "silu": "Swish",
     "selu": "Selu", "celu": "Celu",
-    "mish": "Mish", "exp": "Exp", "erf": "Erf", "layer_norm": "LayerNormalization",
-    "native_layer_norm": "LayerNormalization", "group_norm": "GroupNormalization",
+    "mish": "Mish", "exp": "Exp", "erf": "Erf", "log": "Log", "sqrt": "Sqrt", "reciprocal": "Reciprocal",
+    "group_norm": "GroupNormalization",
     "instance_norm": "InstanceNormalization", "lstm": "LSTM", "gru": "GRU", "rnn_tanh": "RNN", "rnn_relu": "RNN",
     "scaled_dot_product_attention": "Attention", "einsum": "Einsum", "where": "Where", "topk": "TopK",
     "nonzero": "NonZero", "gt": "Greater", "lt": "Less", "maximum": "Max", "minimum": "Min",
@@ -231,6 +242,8 @@ WAYS: dict[str, Way] = {
     "softplus": softplus,
     "hardsigmoid": hard_sigmoid,
     "gelu": gelu,
+    "rsqrt": inverse_root,
+    **dict.fromkeys(("layer_norm", "native_layer_norm"), layer_norm),
     **dict.fromkeys(("softmax", "_softmax"), softmax("Softmax")),
     **dict.fromkeys(("log_softmax", "_log_softmax"), softmax("LogSoftmax")),
     "cat": join,

@@ -54,9 +54,7 @@ def multiply(walker: Walker, op: Operation) -> Value:
     return _scale(walker, op, value, walker.spread(op, number, value))
 
 
-def divide(walker: Walker, op: Operation) -> Value:
-    if not walker.has_value(op, 0) or walker.has_value(op, 1):
-        raise op.refusal("divides by a feature map", "Divide by constants only.")
+def divide_by_constant(walker: Walker, op: Operation) -> Value:
     value = walker.value(op)
     divisor = walker.spread(op, 1, value)
     if not divisor.all():
@@ -136,5 +134,4 @@ WAYS: Ways = {
     "Sub": subtract,
     "Neg": negative,
     "Mul": multiply,
-    "Div": divide,
 }

@@ -9,7 +9,7 @@ from math import prod
 from sphynx.compiler.frontend.operators.finals import End
 from sphynx.compiler.frontend.operators.graph import LOGITS, OperatorGraph
 from sphynx.compiler.frontend.operators.value import Value, pieces
-from sphynx.compiler.frontend.operators.walker import Walker
+from sphynx.compiler.frontend.operators.walker import BATCH, Walker
 from sphynx.compiler.fusion.affine import Node
 from sphynx.errors import InputError
 from sphynx.program.outputs import Output
@@ -36,6 +36,8 @@ def laid_out(walker: Walker, end: End, where: str) -> tuple[Value, Output]:
             where=f"{where}, {end.name}",
             remedy="Export a network whose outputs depend on its image, or choose others with `heads`.",
         )
+    if found.has_strayed:
+        raise InputError("its first axis is not the batch", where=f"{where}, {end.name}", remedy=BATCH)
     source = walker.values.get(end.source, found)
     dims = (prod(found.dims),) if max(found.dims) == prod(found.dims) else found.dims
     placed = end.place(dims, source.dims)

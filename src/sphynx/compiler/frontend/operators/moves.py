@@ -10,11 +10,9 @@ import numpy as np
 from sphynx.compiler.frontend.operators.operation import Operation
 from sphynx.compiler.frontend.operators.sizes import MOST_AXES
 from sphynx.compiler.frontend.operators.value import Pads, Value
-from sphynx.compiler.frontend.operators.walker import Walker, Ways
+from sphynx.compiler.frontend.operators.walker import BATCH, Walker, Ways
 from sphynx.compiler.fusion.select import constant, joined
 from sphynx.program.ir import NOTHING
-
-_BATCH = "Images of a batch must be kept apart: leave axis 0 as it is."
 
 
 def concat(walker: Walker, op: Operation) -> Value:
@@ -66,24 +64,29 @@ def reshape(walker: Walker, op: Operation) -> Value:
     if dims.count(-1) == 1 and known > 0:
         dims[dims.index(-1)] = size // known
     if not 2 <= len(dims) <= MOST_AXES or min(dims) < 1 or prod(dims) != size or dims[0] != 1:
-        raise op.refusal(f"makes {target} out of a map of {'x'.join(map(str, value.dims))}", _BATCH)
+        raise op.refusal(f"makes {target} out of a map of {'x'.join(map(str, value.dims))}", BATCH)
     return value.moved(value.numbers().reshape(dims[1:]))
 
 
 def transpose(walker: Walker, op: Operation) -> Value:
+    """The batch may be put behind a longer axis, as attention does with [n, patches, 3, heads, channels]."""
     value = walker.value(op)
-    order = [int(n) for n in op.attributes.get("perm", range(len(value.dims), -1, -1))]
-    if sorted(order) != list(range(len(value.dims) + 1)) or order[0] != 0:
-        raise op.refusal(f"reorders axes by {order}", _BATCH)
-    return value.moved(value.numbers().transpose([axis - 1 for axis in order[1:]]))
+    whole = value.whole()
+    order = [int(n) for n in op.attributes.get("perm", range(whole.ndim - 1, -1, -1))]
+    if sorted(order) != list(range(whole.ndim)):
+        raise op.refusal(f"reorders axes by {order}", "Name each axis once.")
+    if whole.shape[order[0]] == 1 and order[0] != 0 and not value.has_strayed:
+        raise op.refusal(f"reorders axes by {order}", BATCH)
+    return value.moved_whole(whole.transpose(order))
 
 
 def _axis(op: Operation, value: Value, axis: int) -> int:
-    """Without the batch."""
-    found = axis + len(value.dims) + 1 if axis < 0 else axis
-    if not 1 <= found <= len(value.dims):
-        raise op.refusal(f"works along axis {axis}", _BATCH)
-    return found - 1
+    """Among all axes, the batch's first."""
+    rank = len(value.dims) + (not value.has_strayed)
+    found = axis + rank if axis < 0 else axis
+    if not (0 if value.has_strayed else 1) <= found < rank:
+        raise op.refusal(f"works along axis {axis}", BATCH)
+    return found
 
 
 def slices(walker: Walker, op: Operation) -> Value:
@@ -94,22 +97,22 @@ def slices(walker: Walker, op: Operation) -> Value:
     steps = walker.integers(op, 4) if len(op.inputs) > 4 and op.inputs[4] else [1] * len(starts)
     if not len(starts) == len(ends) == len(axes) == len(steps) or 0 in steps:
         raise op.refusal("has starts, ends, axes and steps that do not fit each other", "Check its inputs.")
-    order = value.numbers()
+    order = value.whole()
     for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
-        if axis in (0, -len(value.dims) - 1) and start == 0 and end > 0 and step == 1:
+        if axis in (0, -order.ndim) and not value.has_strayed and start == 0 and end > 0 and step == 1:
             continue
         place = _axis(op, value, axis)
         # ONNX clamps an end of any size; Python would count a negative one from the back.
         last = None if step < 0 and end < -order.shape[place] else end
         order = order[(slice(None),) * place + (slice(start, last, step),)]
-    walker.fits(op, order.shape)
-    return value.moved(order)
+    walker.fits(op, order.shape if value.has_strayed else order.shape[1:])
+    return value.moved_whole(order, keeps_axes=True)
 
 
 def split(walker: Walker, op: Operation) -> list[Value]:
     value = walker.value(op)
     axis = _axis(op, value, int(op.attributes.get("axis", 0)))
-    length, parts = value.dims[axis], len(op.outputs)
+    length, parts = value.whole().shape[axis], len(op.outputs)
     if "split" in op.attributes or (len(op.inputs) > 1 and op.inputs[1]):
         sizes = walker.integers(op, 1, "split")
     else:
@@ -118,29 +121,31 @@ def split(walker: Walker, op: Operation) -> list[Value]:
     if len(sizes) != parts or min(sizes) < 1 or sum(sizes) != length:
         raise op.refusal(f"splits {length} into parts of {sizes}", "Check its sizes.")
     cuts = np.cumsum(sizes)[:-1].tolist()
-    return [value.moved(order) for order in np.split(value.numbers(), cuts, axis)]
+    return [value.moved_whole(order, keeps_axes=True) for order in np.split(value.whole(), cuts, axis)]
 
 
 def gather(walker: Walker, op: Operation) -> Value:
     value = walker.value(op)
     axis = _axis(op, value, int(op.attributes.get("axis", 0)))
-    index, length = walker.numbers(op, 1).astype(np.int64), value.dims[axis]
+    whole = value.whole()
+    index, length = walker.numbers(op, 1).astype(np.int64), whole.shape[axis]
     if index.ndim > 1 or (index < -length).any() or (index >= length).any():
         raise op.refusal("takes positions that do not exist", "Use one list of positions along one axis.")
-    walker.fits(op, (*value.dims[:axis], *index.shape, *value.dims[axis + 1 :], 1))
-    return value.moved(np.take(value.numbers(), index % length, axis))
+    walker.fits(op, (*whole.shape[:axis], *index.shape, *whole.shape[axis + 1 :], 1))
+    return value.moved_whole(np.take(whole, index % length, axis), keeps_axes=index.ndim == 1)
 
 
 def squeeze(walker: Walker, op: Operation) -> Value:
     value = walker.value(op)
+    whole = value.whole()
     if "axes" in op.attributes or (len(op.inputs) > 1 and op.inputs[1]):
         axes = [_axis(op, value, axis) for axis in walker.integers(op, 1, "axes")]
     else:
-        axes = [axis for axis, length in enumerate(value.dims) if length == 1]
-    if any(value.dims[axis] != 1 for axis in axes):
+        axes = [axis for axis, length in enumerate(whole.shape) if length == 1 and (axis or value.has_strayed)]
+    if any(whole.shape[axis] != 1 for axis in axes):
         raise op.refusal("removes an axis that is longer than 1", "Check its axes.")
-    dims = [length for axis, length in enumerate(value.dims) if axis not in axes]
-    return value.moved(value.numbers().reshape(dims or [1]))
+    dims = [length for axis, length in enumerate(whole.shape) if axis not in axes]
+    return value.moved_whole(whole.reshape(dims if len(dims) > 1 else [1, -1]))
 
 
 def unsqueeze(walker: Walker, op: Operation) -> Value:
@@ -149,7 +154,7 @@ def unsqueeze(walker: Walker, op: Operation) -> Value:
     rank = len(value.dims) + 1 + len(axes)
     places = sorted(axis + rank if axis < 0 else axis for axis in axes)
     if len(set(places)) != len(places) or not all(1 <= place < rank for place in places) or rank > MOST_AXES:
-        raise op.refusal(f"adds axes {axes}", _BATCH)
+        raise op.refusal(f"adds axes {axes}", BATCH)
     dims = list(value.dims)
     for place in places:
         dims.insert(place - 1, 1)
@@ -223,12 +228,14 @@ def rearrange(walker: Walker, op: Operation) -> list[Value]:
     """Any move, as the reader's own library does it: `moved` gives the numbers of elements for each output."""
     value = walker.value(op)
     found = []
-    for order in op.attributes["moved"](value.numbers()[None]):
-        if order.ndim < 2 or len(order) != 1:
-            made, of = ("x".join(map(str, shape)) for shape in (order.shape, (1, *value.dims)))
-            raise op.refusal(f"makes {made} out of {of}", _BATCH)
+    whole = value.whole()
+    for order in op.attributes["moved"](whole):
+        is_behind = len(order) > 1 and 1 in order.shape[1:]  # the batch
+        if order.ndim < 2 or not (len(order) == 1 or is_behind):
+            made, of = ("x".join(map(str, shape)) for shape in (order.shape, whole.shape))
+            raise op.refusal(f"makes {made} out of {of}", BATCH)
         walker.fits(op, order.shape)
-        found.append(value.moved(order[0]))
+        found.append(value.moved_whole(order))
     return found
 
 
@@ -240,7 +247,7 @@ def expand(walker: Walker, op: Operation) -> Value:
             raise ValueError
         dims = np.broadcast_shapes(whole, tuple(target))
     except ValueError:
-        raise op.refusal(f"makes {target} out of a map of {'x'.join(map(str, value.dims))}", _BATCH) from None
+        raise op.refusal(f"makes {target} out of a map of {'x'.join(map(str, value.dims))}", BATCH) from None
     return _repeat(walker, op, value, [n if own == 1 else 1 for n, own in zip(dims, whole, strict=True)])
 
 
@@ -251,7 +258,7 @@ def tile(walker: Walker, op: Operation) -> Value:
 def _repeat(walker: Walker, op: Operation, value: Value, times: list[int]) -> Value:
     """Along each axis, the batch's first."""
     if len(times) != len(value.dims) + 1 or times[0] != 1 or min(times) < 1:
-        raise op.refusal(f"repeats {'x'.join(map(str, (1, *value.dims)))} by {times}", _BATCH)
+        raise op.refusal(f"repeats {'x'.join(map(str, (1, *value.dims)))} by {times}", BATCH)
     walker.fits(op, [n * length for n, length in zip(times[1:], value.dims, strict=True)])
     return value.moved(np.tile(value.numbers(), times[1:]))
 

@@ -1,8 +1,8 @@
 """Walks a graph of operators into a fused graph, as torch_network.py walks a network of ours. No torch.
 
 What reads constants alone is folded, and a map's shape is a constant: so shape arithmetic disappears. The operators are
-in layers.py, reductions.py, arithmetic.py, products.py, moves.py, resize.py, nonlinear.py and smooth.py; all others are
-refused, by kind.
+in layers.py, reductions.py, arithmetic.py, products.py, quotients.py, moves.py, resize.py, nonlinear.py and smooth.py;
+all others are refused, by kind.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from sphynx.compiler.frontend.operators import (
     moves,
     nonlinear,
     products,
+    quotients,
     reductions,
     resize,
     smooth,
@@ -39,19 +40,21 @@ EXACT: Ways = {
     **nonlinear.WAYS,
     **arithmetic.WAYS,
     **products.WAYS,
+    "Div": quotients.divide,
     **moves.WAYS,
     **resize.WAYS,
 }
-WAYS: Ways = {**EXACT, **smooth.WAYS}
+WAYS: Ways = {**EXACT, **smooth.WAYS, **quotients.WAYS}
 # For users, in ONNX's words.
 COMPILED = tuple(sorted({*EXACT} - OUR_WORDS))
-APPROXIMATED = tuple(sorted(smooth.WAYS))
+APPROXIMATED = tuple(sorted({**smooth.WAYS, **quotients.WAYS}))
 
 
 class OperatorNetwork:
     def __init__(self, graph: OperatorGraph, *, approximate: bool = False) -> None:
         """Smooth activations are refused unless they may be approximated."""
         self.name, self.image, self.graph = graph.name, graph.image, graph
+        self._approximate = approximate
         refuse_unknown(_of_maps(graph), WAYS if approximate else EXACT, graph.where)
 
     def trace(
@@ -59,14 +62,15 @@ class OperatorNetwork:
     ) -> Fused:
         """Trace what the network computes, from pixels 0 .. 255 to its outputs, in double precision."""
         graph, fuser = self.graph, Fuser(self.image, mean, std, cuts=cuts, outline=outline)
-        walker = Walker(fuser, dict(graph.constants), graph.operations, {end.value for end in graph.ends})
+        ends = {end.value for end in graph.ends}
+        walker = Walker(fuser, dict(graph.constants), graph.operations, ends, self._approximate)
         whole = Value.of_map(fuser.input)
         walker.values[graph.input] = whole.moved(graph.view(whole.numbers()))
         joints = _joints(graph)
         for operation in graph.operations:
             _take(walker, operation, joints)
-        ends = zip(graph.ends, end_names(graph), strict=True)
-        return fuser.finish_all([make_output(walker, end, name, graph.where) for end, name in ends])
+        named = zip(graph.ends, end_names(graph), strict=True)
+        return fuser.finish_all([make_output(walker, end, name, graph.where) for end, name in named])
 
 
 def find_faults(graph: OperatorGraph, *, approximate: bool = False) -> tuple[list[InputError], tuple[str, ...]]:
@@ -76,7 +80,8 @@ def find_faults(graph: OperatorGraph, *, approximate: bool = False) -> tuple[lis
     found = list_unknown(_of_maps(graph), WAYS if approximate else EXACT, graph.where)
     channels = graph.image.channels
     fuser = Fuser(graph.image, (0.0,) * channels, (1.0,) * channels, outline=True)
-    walker = Walker(fuser, dict(graph.constants), graph.operations, {end.value for end in graph.ends})
+    ends = {end.value for end in graph.ends}
+    walker = Walker(fuser, dict(graph.constants), graph.operations, ends, approximate)
     whole = Value.of_map(fuser.input)
     walker.values[graph.input] = whole.moved(graph.view(whole.numbers()))
     lost: set[str] = set()
@@ -137,7 +142,7 @@ def _fold(operation: Operation, walker: Walker) -> dict[str, Array]:
 
 def _shape(walker: Walker, operation: Operation) -> Array:
     """The shape with a batch of one: private inference has no other."""
-    dims = np.array([1, *walker.value(operation).dims], np.int64)
+    dims = np.array(walker.value(operation).whole().shape, np.int64)
     first, last = int(operation.attributes.get("start", 0)), operation.attributes.get("end")
     return dims[first : None if last is None else int(last)]
 

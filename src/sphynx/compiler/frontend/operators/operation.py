@@ -12,7 +12,9 @@ from sphynx.program.convolve import Array
 
 NO_BATCH = "Adaptive pool of a map without a batch"  # which torch's pools take
 ROUNDING_CAST = "Cast to whole numbers"  # of either reader; casts between floats do nothing
-SMOOTH = ("Sigmoid", "Tanh", "Swish", "Gelu", "Mish", "Softplus", "Elu")
+CURVED = ("Sigmoid", "Tanh", "Swish", "Gelu", "Mish", "Softplus", "Elu", "Exp", "Log")  # as curves.py calls them
+# What is compiled only where it may be approximated.
+SMOOTH = (*CURVED, "Sqrt", "Reciprocal", "Softmax", "LayerNormalization")
 NONLINEAR = (
     "Relu",
     "Clip",

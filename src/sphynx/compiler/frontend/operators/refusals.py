@@ -12,6 +12,7 @@ _CONTROL = "the path through the network must not depend on the input: export a 
 _RECURRENT = "recurrent layers cannot be compiled: use convolutions"
 _ATTENTION = "its softmax cannot be compiled: train the network without attention"
 _SMOOTH = "have it approximated, with `approximate=True`, or train the network with ReLU"
+_APPROXIMATED = "have it approximated, with `approximate=True`"
 _CURVED = "train the network with ReLU, ReLU6 or a leaky ReLU in its place"
 _INSIDE = "inside a network it cannot be compiled; at its very end it is taken off, and the client applies it"
 _SIZES = "sizes must be known: export with a fixed image size and a batch of 1"
@@ -25,17 +26,16 @@ _INSTEAD = {
     **dict.fromkeys(("LSTM", "GRU", "RNN"), _RECURRENT),
     **dict.fromkeys(("Attention", "MultiHeadAttention"), _ATTENTION),
     "Einsum": "write it as MatMul, or as Mul and ReduceSum",
-    **dict.fromkeys(("Softmax", "LogSoftmax"), _INSIDE),
     **dict.fromkeys(SMOOTH, _SMOOTH),
-    **dict.fromkeys(("Selu", "Celu", "Erf", "Exp", "Softsign"), _CURVED),
+    **dict.fromkeys(("Softmax", "LayerNormalization", "Sqrt", "Exp", "Log", "Reciprocal"), _APPROXIMATED),
+    "LogSoftmax": _INSIDE,
+    **dict.fromkeys(("Selu", "Celu", "Erf", "Softsign"), _CURVED),
     **dict.fromkeys(("Where", "Greater", "Less"), _CHOICE),
     **dict.fromkeys((ROUNDING_CAST, "Floor", "Ceil", "Round"), _ROUNDED),
     NO_BATCH: "give it a map of [n, channels, rows, columns]",
     "Conv over three axes": "only convolutions of one or two axes can be compiled",
     **dict.fromkeys(("NonZero", "TopK", "ScatterND"), _SIZES),
-    **dict.fromkeys(
-        ("LayerNormalization", "InstanceNormalization", "GroupNormalization", "LpNormalization", "LRN"), _NORM
-    ),
+    **dict.fromkeys(("InstanceNormalization", "GroupNormalization", "LpNormalization", "LRN"), _NORM),
     **dict.fromkeys(("QuantizeLinear", "DequantizeLinear", "QLinearConv"), "export the network before it is quantised"),
     **dict.fromkeys(("LpPool", "GlobalLpPool"), "use average or max pools"),
 }

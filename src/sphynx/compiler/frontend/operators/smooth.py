@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from sphynx.compiler.frontend.operators.operation import SMOOTH, Operation
+from sphynx.compiler.frontend.operators.operation import CURVED, Operation
 from sphynx.compiler.frontend.operators.value import Value
 from sphynx.compiler.frontend.operators.walker import Walker, Ways
 
@@ -15,10 +15,14 @@ def smooth(walker: Walker, op: Operation) -> Value:
         raise op.refusal(f"has alpha {op.attributes['alpha']:g}", "Only alpha = 1 can be compiled.")
     if op.kind == "Gelu" and bytes(op.attributes.get("approximate", b"none")) == b"tanh":
         function = "gelu_tanh"
-    value = walker.value(op)
+    return curve(walker, op, walker.value(op), function)
+
+
+def curve(walker: Walker, op: Operation, value: Value, function: str) -> Value:
+    """A function of each element, by its name in curves.py."""
     value = value if value.order is None else value.settled(walker.fuser, op.name)
     node = walker.fuser.curve(value.node, function, f"{op.name}.activation")
     return replace(value, node=node, unpadded=None)
 
 
-WAYS: Ways = dict.fromkeys(SMOOTH, smooth)
+WAYS: Ways = dict.fromkeys(CURVED, smooth)

@@ -35,6 +35,7 @@ class Value:
     order: Order | None = None
     unpadded: tuple[Node, Pads] | None = None  # what a Pad made it from
     unreduced: Unreduced | None = None  # of a mean that only another mean reads: the node is not its own
+    has_strayed: bool = False  # the batch lies behind another axis, as in [3, n, ...]: `dims` are all axes
 
     @classmethod
     def of_map(cls, node: Node) -> Value:
@@ -56,6 +57,16 @@ class Value:
         """The value with the elements that these numbers name."""
         natural = order.size == self.node.shape.size and bool((order.reshape(-1) == np.arange(order.size)).all())
         return replace(self, dims=order.shape, order=None if natural else order, unpadded=None)
+
+    def whole(self) -> Order:
+        """The numbers with all axes that the graph sees, the batch's among them."""
+        return self.numbers() if self.has_strayed else self.numbers()[None]
+
+    def moved_whole(self, order: Order, *, keeps_axes: bool = False) -> Value:
+        """The value with these elements, given with all axes: where the first has one element it is the batch's, unless
+        the axes are those that there were, and another one was first."""
+        has_strayed = len(order) != 1 or (keeps_axes and self.has_strayed)
+        return replace(self.moved(order if has_strayed else order[0]), has_strayed=has_strayed)
 
     def settled(self, fuser: Fuser, name: str) -> Value:
         """The same with the node's elements in their order; a vector is a map of one pixel."""

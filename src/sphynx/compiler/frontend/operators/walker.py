@@ -15,6 +15,8 @@ from sphynx.compiler.fusion.affine import Floats, Node
 from sphynx.compiler.fusion.fuse import Fuser
 from sphynx.program.convolve import Array
 
+BATCH = "Images of a batch must be kept apart: leave axis 0 as it is."
+_SEES_ALL_AXES = ("Transpose", "Gather", "Slice", "Split", "Squeeze", "Rearrange", "Identity")
 Way = Callable[["Walker", Operation], Value | list[Value]]
 
 
@@ -24,8 +26,10 @@ class Walker:
     constants: dict[str, Array]
     operations: Sequence[Operation] = ()
     outputs: Container[str] = ()  # values that are the network's
+    approximates: bool = True  # or refuses what is not exact
     values: dict[str, Value] = field(default_factory=dict)
     done: set[str] = field(default_factory=set)  # words of operations that another one has taken along
+    inverted: set[str] = field(default_factory=set)  # values that stand for their own reciprocals
 
     def __post_init__(self) -> None:
         self.allowance = Allowance(sum(array.size for array in self.constants.values()))
@@ -49,6 +53,8 @@ class Walker:
             raise op.refusal(
                 f"does not read a feature map as its input {number}", "Feature maps come first, constants after them."
             )
+        if found.has_strayed and op.kind not in _SEES_ALL_AXES:
+            raise op.refusal(f"reads a tensor of {_shown(found)}, whose first axis is not the batch", BATCH)
         return found
 
     def map(self, op: Operation, number: int = 0) -> Node:
@@ -112,12 +118,21 @@ class Walker:
 
     def by_channel(self, op: Operation, value: Value, spread: Floats) -> tuple[Value, Floats] | None:
         """Numbers for a value's elements, which lie as the node's, as one for each channel of the node; None where they
-        differ inside one. The graph may see other channels than the node has: then the value is settled."""
+        differ inside one. The graph may see other channels than the node has, or numbers along another axis: then the
+        value is settled."""
         for settle in (False, True):
             found = value.settled(self.fuser, op.name) if settle else value
             numbers = spread.reshape(found.node.shape.channels, -1)
             if (numbers == numbers[:, :1]).all():
                 return found, numbers[:, 0]
+        for axis in range(1, len(value.dims)):
+            along = np.moveaxis(spread, axis, 0).reshape(value.dims[axis], -1)
+            if (along == along[:, :1]).all():
+                turned = np.moveaxis(value.numbers(), axis, 0)
+                laid_out = value.moved(turned.reshape(len(turned), -1, turned.shape[-1]))
+                node = laid_out.settled(self.fuser, f"{op.name}.turned").node
+                back = np.moveaxis(np.arange(turned.size).reshape(turned.shape), 0, axis)
+                return Value.of_map(node).moved(back), along[:, 0]
         return None
 
     def fits(self, op: Operation, dims: Sequence[int]) -> None:
@@ -134,6 +149,10 @@ class Walker:
             raise op.refusal(
                 f"needs weights of {'x'.join(map(str, dims))}", "Check its dilations and strides, or use a smaller map."
             )
+
+
+def _shown(value: Value) -> str:
+    return "x".join(map(str, value.dims))
 
 
 Ways = Mapping[str, Way]
