@@ -48,13 +48,15 @@ KEYS = {
 def test_rows_have_the_promised_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clear, "RUNS", 4)
     out = tmp_path / "rows.json"
-    words = "bench private --backend gmw --repeat 1 --passes 2 --untrained"
+    words = "bench private --backend gmw --reveal logits,label --repeat 1 --passes 2 --untrained"
     result = CliRunner().invoke(app, [*words.split(), small_file(tmp_path, "tiny", 2), "-o", str(out)])
     assert result.exit_code == 0, result.output
     saved = json.loads(out.read_text())
     assert saved["machine"]["versions"]["sphynx"] and saved["source"]["source_sha256"]
-    (row,) = saved["rows"]
+    row, label = saved["rows"]
     assert set(row) >= KEYS and row["repeats"] == 2
+    assert (row["reveal"], label["reveal"]) == ("logits", "label") and label["equal_to_oracle"] is True
+    assert label["online_bytes"] > row["online_bytes"] and "gmw, label" in result.output
     assert row["equal_to_oracle"] is True and row["relus"] == 2 * 64
     times = [row["torch_s"], row.get("onnxruntime_s")]
     assert row["plaintext_s"] == min(seconds for seconds in times if seconds is not None)

@@ -34,7 +34,7 @@ from sphynx.program.cost.link import LINKS, Link
 from sphynx.program.cost.rates import REFERENCE
 from sphynx.program.extensions import ExtensionChoice, Extensions
 from sphynx.program.folder import load_program
-from sphynx.program.security import MODES, Security
+from sphynx.program.security import MODES, Reveal, Security
 from sphynx.protocol.channel import Section
 
 # What lies between the parties for a link: the delays that are left to emulate, and where the parties are.
@@ -69,28 +69,30 @@ def measure_private(
     progress: Callable[[str], None] = lambda _: None,
     weight_memory_bytes: int | None = None,
     securities: Sequence[Security] = ("semi-honest",),
+    reveals: Sequence[Reveal] = ("logits",),
     ot: ExtensionChoice = "auto",
     network: Network = emulated,
 ) -> tuple[BenchRow, ...]:
-    """A row for each model, mode (a backend and a security that it offers) and link. `transport` names the channel;
-    `progress` is told what comes next. `ot` is how OTs are extended; auto: as
-    clients do that ask often on such a link."""
+    """A row for each model, mode (a backend, a security that it offers, what is revealed) and link. `transport` names
+    the channel; `progress` is told what comes next. `ot` is how OTs are extended; auto: as clients do that ask often
+    on such a link."""
     clear = {model.folder: InTheClear(model.design) for model in models if model.design}  # names may be equal
     questions = {model.folder: question(model.folder, batch) for model in models}
     modes = [(backend, security) for backend in backends for security in securities if not MODES[security, backend]]
-    kinds = [(model, backend, security, name) for model in models for backend, security in modes for name in links]
+    kinds = [(model, *mode, what, name) for model in models for mode in modes for what in reveals for name in links]
     timed: list[list[Timed]] = [[] for _ in kinds]
     for number in range(passes):
-        for (model, backend, security, link_name), found in zip(kinds, timed, strict=True):
+        for (model, backend, security, reveal, link_name), found in zip(kinds, timed, strict=True):
             which_pass = f", pass {number + 1} of {passes}" if passes > 1 else ""
-            progress(f"{model.name}, {backend}, {security}, {link_name}{which_pass}")
+            progress(f"{model.name}, {backend}, {security}, {reveal}, {link_name}{which_pass}")
             # Beside every row: the machine may be busier than a row ago.
             plaintext = clear[model.folder].time(batch) if model.folder in clear else None
             link = links[link_name]
             made = _extensions(model, backend, link or LINKS["loopback"], ot)
             job = Job(model.folder, backend, batch, repeats, None, open_channel, weight_memory_bytes, security, made)
             with network(link) as (delays, place):
-                measured = run_parties(replace(job, link=delays, place=place), *questions[model.folder])
+                placed = replace(job, link=delays, place=place, reveal=reveal)
+                measured = run_parties(placed, *questions[model.folder])
             found.append(Timed(made, plaintext, *measured))
     return tuple(_row(*kind, transport, batch, found) for kind, found in zip(kinds, timed, strict=True))
 
@@ -106,6 +108,7 @@ def _row(
     model: Model,
     backend: Backend,
     security: Security,
+    reveal: Reveal,
     link: str,
     transport: str,
     batch: int,
@@ -130,6 +133,7 @@ def _row(
         model=model.name,
         backend=backend,
         security=security,
+        reveal=reveal,
         ot=str(passes[0].made),
         link=link,
         transport=transport,

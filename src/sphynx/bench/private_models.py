@@ -80,7 +80,10 @@ def untrained_model(name: str, conv_stack: ConvStack, folder: Path) -> Model:
     mean, std = ((value,) * design.image.channels for value in (_MEAN, _STD))
     precision = UNTRAINED_STREAM_PRECISION if isinstance(design, StreamDesign) else UNTRAINED_PRECISION
     settings = CompileSettings(precision=precision)
-    made = compile_walk(walk_of(network.eval()), mean, std, pixels, settings, name=network.design.name)
+    names = tuple(f"class {number}" for number in range(design.classes))
+    made = compile_walk(
+        walk_of(network.eval()), mean, std, pixels, settings, class_names=names, name=network.design.name
+    )
     save_compiled(folder, replace(made, program=with_ring_for(made.program, made.weights)))
     return Model(design.name, folder, design)
 

@@ -24,7 +24,9 @@ from sphynx.program.backends import Backend
 from sphynx.program.cost.link import Link
 from sphynx.program.extensions import SOFTSPOKEN, Extensions
 from sphynx.program.folder import load_program, load_weights
-from sphynx.program.security import Security
+from sphynx.program.labels import find_labels
+from sphynx.program.revealing import revealed
+from sphynx.program.security import Reveal, Security
 from sphynx.protocol.bundle import ID_BYTES, Role
 from sphynx.protocol.channel import HEADER_BYTES, Channel, Record
 from sphynx.protocol.inference_client import InferenceClient
@@ -65,6 +67,7 @@ class Job:
     security: Security = "semi-honest"
     made: Extensions = SOFTSPOKEN
     place: Place = on_this_machine
+    reveal: Reveal = "logits"
 
     @property
     def bundle_ids(self) -> list[bytes]:
@@ -111,8 +114,10 @@ def joined(runs: Sequence[Measured]) -> Measured:
 
 
 def run_parties(job: Job, pixels: NDArray[np.uint8], expected: NDArray[np.int64]) -> tuple[Measured, Measured]:
-    """(server's, client's) measurements. `details["equal_to_oracle"]` of the client's says whether every logit of
-    every inference is the expected one."""
+    """(server's, client's) measurements. `expected` are logits; `details["equal_to_oracle"]` of the client's says
+    whether all that every inference reveals is as they are."""
+    if job.reveal == "label":
+        expected = find_labels(expected)[:, None]
     ask = partial(_ask, job=job, pixels=pixels, expected=expected)
     return run_pair(
         partial(_serve, job=job), ask, where="bench private", remedy="Run it again with `repeat=1` and one model."
@@ -152,9 +157,10 @@ def connect_to_server(
 
 def _serve(told: Connection, job: Job) -> Measured:
     host = job.place("server")
-    program = load_program(job.folder)
+    given = load_program(job.folder)
+    program = revealed(given, job.reveal)
     started = time.monotonic()
-    weights = load_weights(job.folder, program)
+    weights = load_weights(job.folder, given)
     check = plan_security(job.security, program, weights, images=max(BUNDLE_IMAGES, job.batch))
     model = ServerModel(program, weights, memory_bytes=job.weight_memory_bytes, check=check)
     details = {"model_s": time.monotonic() - started, "prepared_bytes": model.prepared_bytes}
@@ -177,7 +183,7 @@ def _serve(told: Connection, job: Job) -> Measured:
 
 def _ask(told: Connection, job: Job, pixels: NDArray[np.uint8], expected: NDArray[np.int64]) -> Measured:
     host = job.place("client")
-    program = load_program(job.folder)
+    program = revealed(load_program(job.folder), job.reveal)
     channel = connect_to_server(told, job.open_channel, job.link, host)
     party = InferenceClient(program, channel, check=_receive_check(channel))
     measured, equal = Measured(), True

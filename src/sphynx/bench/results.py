@@ -95,6 +95,7 @@ class BenchRow(Amounts):
     link: str
     transport: str = "plain"
     security: str = "semi-honest"
+    reveal: str = "logits"
     ot: str = "softspoken"
     plaintext_s: float | None
     plaintext_cpu_s: float | None

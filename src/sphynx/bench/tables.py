@@ -115,9 +115,12 @@ def throughput_rows(rows: Sequence[ThroughputRow]) -> Iterator[list[str]]:
         ]
 
 
+_USUAL = ("semi-honest", "logits", "softspoken")
+
+
 def _mode(row: BenchRow) -> str:
     """The backend, and what is not as usual."""
-    unusual = (word for word in (row.security, row.ot) if word not in ("semi-honest", "softspoken"))
+    unusual = (word for word in (row.security, row.reveal, row.ot) if word not in _USUAL)
     return ", ".join((row.backend, *unusual))
 
 

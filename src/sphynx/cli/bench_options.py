@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sphynx.bench.results import BenchRun, Machine, Source, ThroughputRun
     from sphynx.program.backends import Backend
     from sphynx.program.cost.link import Link
-    from sphynx.program.security import Security
+    from sphynx.program.security import Reveal, Security
     from sphynx.run.progress import Voice
 
 Programs = Annotated[list[str] | None, typer.Argument(help="Compiled folders, or names of models.")]
@@ -78,6 +78,12 @@ def parse_securities(text: str, backends: Sequence[Backend]) -> list[Security]:
     return [require_mode(name, best, where="--security") for name in sizes_in(text)]
 
 
+def parse_reveals(text: str) -> list[Reveal]:
+    from sphynx.program.security import require_reveal
+
+    return [require_reveal(name) for name in sizes_in(text)]
+
+
 def describe_run() -> tuple[Machine, Source]:
     """Call it before measuring: the load should be the others'."""
     from sphynx.bench.machine import describe_machine
@@ -128,6 +134,7 @@ def measure(
     plain: bool = False,
     weight_memory_bytes: int | None = None,
     security: str = "semi-honest",
+    reveal: str = "logits",
     ot: str = "auto",
     network: Network | None = None,
 ) -> BenchRun:
@@ -135,7 +142,7 @@ def measure(
     from sphynx.program.extensions import check_extension
 
     backends, links = parse_backends(backend, "--backend"), links_for(link)
-    securities = parse_securities(security, backends)
+    securities, reveals = parse_securities(security, backends), parse_reveals(reveal)
     extension = check_extension(ot, where="--ot")
     made = describe_run()
     models = models_for(programs, untrained, conv_stack, folder, voice)
@@ -157,6 +164,7 @@ def measure(
         progress=voice.say,
         weight_memory_bytes=weight_memory_bytes,
         securities=securities,
+        reveals=reveals,
         ot=extension,
         network=network or emulated,
     )

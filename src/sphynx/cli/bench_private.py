@@ -23,6 +23,9 @@ def private(
     security: Annotated[
         str, typer.Option("--security", help="semi-honest, malicious-client (garbled circuits only), or both.")
     ] = "semi-honest",
+    reveal: Annotated[
+        str, typer.Option("--reveal", help="What the client gets: logits, label (of classes), or both.")
+    ] = "logits",
     ot: Annotated[
         ExtensionChoice,
         typer.Option("--ot", help="OT extension; auto: the faster one on the link for a client that asks often."),
@@ -55,6 +58,8 @@ def private(
       sphynx bench private sphynx-cifar100-25k compiled/digits --backend gmw -o private.json
 
       sphynx bench private sphynx-cifar100-25k --backend gc --security semi-honest,malicious-client
+
+      sphynx bench private stream-chest-xray-11k --reveal logits,label
     """
     voice = opt.voice_for(verbose, quiet)
     with tempfile.TemporaryDirectory(prefix="sphynx-bench-") as temporary:
@@ -72,6 +77,7 @@ def private(
             plain=plain,
             weight_memory_bytes=opt.parse_memory(weight_memory, "--weight-memory"),
             security=security,
+            reveal=reveal,
             ot=ot,
         )
     bench.hand_out(run.to_json(), as_json, out)
