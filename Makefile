@@ -74,7 +74,8 @@ docs-site: $(TOOLS) $(VENV)/.extra-docs
 	$(BIN)/python docs/render_readme.py out/readme.html
 	$(BIN)/sphynx report results/cifar100/r013-160-kl4w10-lr4.json results/private/emulated.json --no-examine -o out/report.html
 	if command -v chromium > /dev/null; then \
-	  $(BIN)/python docs/measure_site.py out/site out/readme.html out/report.html; fi
+	  $(BIN)/python docs/measure_site.py out/site out/readme.html out/report.html && \
+	  $(BIN)/python docs/search_site.py out/site; fi
 
 # Every message and help text in one file, to be read through before a release.
 messages: $(INSTALLED)

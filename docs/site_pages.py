@@ -25,9 +25,12 @@ ROOT_PAGES = ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
 LINK = re.compile(r"\[([^\[\]]*)\]\(([^)\s]+)\)")
 EXAMPLE = re.compile(r"^ *>>> .*\n(?:.*\S.*\n)*", re.MULTILINE)
 # In the site's search, pages that say what a thing is come before those that list where its name occurs.
-EXPLAINING, LISTING = 3.0, 0.4
+# docs/search_site.py tries it.
+PLAINLY, EXPLAINING, LISTING = 9.0, 3.0, 0.4
 BOOSTS = {
-    **dict.fromkeys(("privacy.md", "protocol.md", "getting-started.md", "serving.md", "app.md"), EXPLAINING),
+    "privacy.md": PLAINLY,
+    **dict.fromkeys(("protocol.md", "getting-started.md", "serving.md", "app.md", "stream.md"), EXPLAINING),
+    **dict.fromkeys(("results/paper.md", "results/rules.md", "results/stream.md", "results/zoo.md"), LISTING),
     **dict.fromkeys(("CHANGELOG.md", "reference.md", "python-reference.md", "experiments.md", "searches.md"), LISTING),
 }
 BEFORE_FENCES = 28  # markdown's priority: whitespace is 30, pymdownx.superfences 25

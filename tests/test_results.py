@@ -60,27 +60,39 @@ def test_row_traces_to_its_run(name: str, columns: str, tmp_path: Path) -> None:
     assert float(minutes) == pytest.approx(run["result"]["minutes"], abs=0.06)
 
 
+# What a row of accuracies is called in results.md, and the runs that experiments.md names for it.
+HEADLINE = [
+    (relus, what.strip(), re.findall("`(.+?)`", runs))
+    for relus, what, runs in re.findall(
+        r"^\| ([\d.]+K) \|(.+)\|(.+)\|$",
+        (ROOT / "docs/experiments.md").read_text().partition("## Runs of the results")[2],
+        re.MULTILINE,
+    )
+]
+
+
 def test_headline_accuracies_are_those_of_the_runs_they_name() -> None:
-    table = PAGES.partition("## Accuracy on CIFAR-100")[2].partition("###")[0]
-    rows = re.findall(r"^\| [\d.]+K \|(.+)\|$", table, re.MULTILINE)
-    assert len(rows) >= 6
-    for row in rows:
-        *_, what, ours, _ = row.split("|")
-        runs = [_run(name) for name in re.findall("`(.+?)`", what)]
+    accuracies = PAGES.partition("## Accuracy on CIFAR-100")[2].partition("## Searches")[0]
+    rows = re.findall(r"^\| ([\d.]+K) \|(.+)\|$", accuracies, re.MULTILINE)
+    assert len(rows) == len(HEADLINE) >= 15
+    for (relus, columns), (named_relus, named, names) in zip(rows, HEADLINE, strict=True):
+        *_, what, ours, _ = columns.split("|")
+        assert relus == named_relus and what.strip().startswith(named) and "`" not in columns
+        runs = [_run(name) for name in names]
         assert ours.strip() == ", ".join(f"{100 * run['result']['accuracy']:.2f}" for run in runs)
         (epochs,) = {run["result"]["epochs"] for run in runs}
         assert f"{epochs} epochs" in what
 
 
 def test_the_networks_called_shipped_are_those_that_come_with_sphynx() -> None:
-    pages = [(ROOT / f"docs/{name}.md").read_text() for name in ("results", "experiments")]
-    named = re.findall(r"`([\w-]+)`; shipped", pages[0])
+    page = (ROOT / "docs/experiments.md").read_text()
+    named = re.findall(r"`([\w-]+)`; shipped", page)
     runs = [_run(name)["result"] for name in named]
     cards = [card for card in map(load_card, model_names()) if card["data"]["name"] in CATALOGUE]
     assert sorted((r["parameters"], r["accuracy"]) for r in runs) == sorted(
         (c["parameters"], c["accuracy"]) for c in cards
     )
-    others = re.findall(r"`([\w-]+)`[^`]*? is the shipped", pages[1])
+    others = re.findall(r"`([\w-]+)`[^`]*? is the shipped", page)
     assert set(others) <= set(named)
 
 
@@ -126,7 +138,7 @@ def test_rankings_of_cells_trace_to_their_trainings(file: str, title: str, row: 
 def test_whole_trainings_of_cells_are_those_of_the_runs_they_name() -> None:
     """Rows of found cells name their runs; the row of published cells is the mean of the headline's three seeds."""
     page = PAGES
-    headline = [re.findall("`(.+?)`", row) for row in re.findall(r"^\| 25\.6K \|(.+)\|$", page, re.MULTILINE)]
+    headline = [names for relus, _, names in HEADLINE if relus == "25.6K"]
     shown = re.findall(r"^\| published \(three seeds each, above\) \| (.+) \| (.+) \|$", page, re.MULTILINE)
     assert list(shown[0]) == [_mean_and_deviation(names) for names in headline] and len(headline) == 2
     assert all(text in page for text in (f"{shown[0][0]} from labels", f"{shown[0][1]} with the teacher"))
