@@ -114,11 +114,11 @@ def print_program(program: Program, title: str, notes: Sequence[str]) -> None:
 def _legend(found: Sequence[Shown]) -> list[str]:
     """Say what the words of the table mean that occur in it."""
     bits = ", ".join(shown.bits for shown in found)
-    words = ["HE product: an encrypted vector times one of the weights, before there is a picture"]
+    words = ["HE product: an encrypted vector times one of weights, computed before there is a picture"]
     if "chain" in bits:
-        words.append("chain: a map that only other maps read, so that nothing is rounded after it")
+        words.append("chain: a map that only other maps read, so nothing is rounded after it")
     if "sum" in bits:
-        words.append("sum: a part of a sum, which is rounded as a whole")
+        words.append("sum: a part of a sum; the sum is rounded as a whole")
     return words
 
 

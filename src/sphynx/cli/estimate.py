@@ -181,7 +181,7 @@ def _write_prices(
     ]
     print_table(
         f"Prices of {found} over {link.name}, ReLUs using {prices.backend}: {out}",
-        ["block", ">C", f">a channel, {'online' if counted == 'online' else 'in total'}"],
+        ["block", ">C", f">per channel, {'online' if counted == 'online' else 'in total'}"],
         [[name, str(C), seconds_text(price)] for (name, C), price in zip(places, prices.channel_seconds, strict=True)],
         note=f"{seconds_text(prices.fixed_seconds)} for everything else; both parties on {rates.machine}",
     )

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 # By the shipped networks of both families.
 STREAMS_ARE_BETTER = (
-    "A stream network of as many ReLUs is better (--family stream): on CIFAR-100 74.8 against 69.3 % at 25K ReLUs, "
-    "78.7 against 72.4 % at 51K."
+    "A stream network with as many ReLUs is more accurate (--family stream): on CIFAR-100 74.8 against 69.3 % at 25K "
+    "ReLUs, 78.7 against 72.4 % at 51K."
 )
 _OF_CELLS = ("cells", "stem", "balancing", "conv_stack", "convolution")
 _OF_STREAMS = ("borders", "width")
@@ -111,7 +111,7 @@ def _show_cells(plans: PlanList, settings: PlanSettings, as_json: bool, by_laten
     print_plans(plans, budget, parse_percentage(settings.tolerance))
     if estimated is not None:
         typer.echo(
-            f"Estimated for the chosen one over {estimated.link.name}, ReLUs using {estimated.backend}: "
+            f"Estimate for the chosen network over {estimated.link.name}, ReLUs using {estimated.backend}: "
             f"{seconds_text(estimated.total.online_seconds)} online, "
             f"{seconds_text(estimated.total.offline_seconds)} offline."
         )
