@@ -36,7 +36,7 @@ NICENESS = 10  # of a process that prepares what nobody waits for
 def infer(
     context: typer.Context,
     images: Annotated[
-        list[Path] | None, typer.Argument(metavar="IMAGE...", help="Image files, or folders of them.")
+        list[Path] | None, typer.Argument(metavar="IMAGE...", help="Image files, folders of them, or .npy files of numbers.")
     ] = None,
     server: Annotated[
         list[str] | None,

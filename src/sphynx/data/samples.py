@@ -39,7 +39,7 @@ _SEED = 0
 _WHOLE = 0.02  # of one of 255 steps: floats that are as near to whole pixels are pixels
 _REMEDY = (
     "Give uint8 images [n, channels, height, width], floats that are pixel / 255, or these normalised with the `mean` "
-    "and `std` that are given."
+    "and `std` that are given. Numbers that are not pictures are given as the network reads them, in a .npy file."
 )
 
 
@@ -117,7 +117,9 @@ def open_samples(
         return None
     files, _ = find_images(path)
     if not files:
-        return None
+        if any(path.iterdir()):
+            return None
+        raise InputError("the folder is empty", where=spec, remedy="Put images like those of the training into it.")
     chosen = [files[index] for index in _chosen(len(files), count)]
     found: list[Array] = []
     for file in chosen:

@@ -54,6 +54,11 @@ PRODUCTS: dict[str, tuple[Callable[[], nn.Module], int, int]] = {  # with how ma
     "a square": (lambda: two(lambda x, y: x * x + y**2), 0, 2),
     "matrices": (lambda: two(attention), 2, 0),
     "a narrow matrix": (lambda: two(wide), 1, 0),
+    "joined rows": (
+        lambda: two(lambda x, y: torch.cat([x.flatten(2), y.flatten(2)], 2) * torch.cat([y, x], 2).flatten(2)),
+        1,
+        0,
+    ),
     "dense rows": (lambda: Call(lambda m, x: m.dense(x.flatten(2)), dense=nn.Linear(IMAGE[1] * IMAGE[2], 6)), 0, 0),
 }
 

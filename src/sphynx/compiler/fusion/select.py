@@ -34,8 +34,9 @@ def select(
             node = fuser.as_tensor(node, f"{name}.input")
         else:
             parts = tuple(part.selected(None, rows, columns) for part in node.parts)
-            same = np.eye(node.shape.channels)[:, :, None, None]
-            node = replace(fuser.convolve(replace(node, parts=()), same, moved), parts=parts)
+            channels_of_both = (node.shape.channels,) * 2
+            same = np.broadcast_to(1.0, channels_of_both) if fuser.is_outline else np.eye(node.shape.channels)
+            node = replace(fuser.convolve(replace(node, parts=()), same[:, :, None, None], moved), parts=parts)
             rows = columns = None
     kernels = node.kernels
     if channels is not None:

@@ -22,11 +22,15 @@ def concat(walker: Walker, op: Operation) -> Value:
     others = {(*v.dims[:axis], *v.dims[axis + 1 :]) for v in values}
     if not 0 <= axis < rank or len(others) != 1 or any(len(v.dims) != rank for v in values):
         raise op.refusal("joins maps that do not fit together", "Join maps of one size along one axis.")
-    walker.fits(op, _join_dims(values, axis))
-    settled = [value.settled(walker.fuser, f"{op.name}.{number}") for number, value in enumerate(values)]
-    if rank not in (1, 3):
+    dims = _join_dims(values, axis)
+    walker.fits(op, dims)
+    if rank > 3:
         raise op.refusal(f"joins tensors of {rank + 1} dimensions", "Join maps or vectors.")
-    return Value(joined(walker.fuser, [value.node for value in settled], axis, op.name), _join_dims(values, axis))
+    if rank == 2:  # as maps of one row
+        values = [value.moved(value.numbers()[:, None]) for value in values]
+    settled = [value.settled(walker.fuser, f"{op.name}.{number}") for number, value in enumerate(values)]
+    node = joined(walker.fuser, [value.node for value in settled], 2 * axis if rank == 2 else axis, op.name)
+    return Value(node, dims)
 
 
 def _map_or_constant(walker: Walker, op: Operation, number: int) -> Value:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import islice
 from math import prod
 from typing import Any
 
@@ -21,6 +22,7 @@ from sphynx.compiler.fusion.selection import Index
 from sphynx.program.ir import NOTHING
 from sphynx.space.tally import Shape
 
+MOST_PIECES = 64  # selections that a value may be the sum of; beyond, its elements are gathered one by one
 Order = NDArray[np.int64]
 Pads = tuple[tuple[int, int], tuple[int, int]]  # before and after, of rows and of columns
 
@@ -76,10 +78,12 @@ class Value:
                 return self
         dims = self.dims if self.is_map else (prod(self.dims), 1, 1)
         order = self.numbers().reshape(dims)
-        parts = [
-            select(fuser, self.node, f"{name}.{number}", *index)
-            for number, index in enumerate(pieces(order, self.node.shape))
-        ]
+        indices = list(islice(pieces(order, self.node.shape), MOST_PIECES + 1))
+        if len(indices) > MOST_PIECES:
+            source = fuser.named(self.node, f"{name}.elements")
+            gathered = fuser.gather(f"{name}.gathered", source, Shape(*dims), order.reshape(-1))
+            return Value(fuser.tensor(gathered), self.dims)
+        parts = [select(fuser, self.node, f"{name}.{number}", *index) for number, index in enumerate(indices)]
         total = parts[0]
         for part in parts[1:]:
             total = total + part
