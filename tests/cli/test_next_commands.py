@@ -28,7 +28,7 @@ def said_next() -> list[list[str]]:
         for node in ast.walk(ast.parse(file.read_text()))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "say_next"
     ]
-    return [[word.value if isinstance(word, ast.Constant) else "X" for word in call.args] for call in calls]
+    return [[str(word.value) if isinstance(word, ast.Constant) else "X" for word in call.args] for call in calls]
 
 
 @pytest.mark.parametrize("words", said_next(), ids=" ".join)

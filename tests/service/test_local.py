@@ -44,7 +44,7 @@ def test_the_server_ends_with_the_block_and_its_log_is_whole(tmp_path: Path) -> 
     assert '"event": "stopped"' in (tmp_path / "parties" / "server.log").read_text()
     assert set(threading.enumerate()) <= before
     with pytest.raises(ConnectionRefusedError):
-        socket.create_connection((HOST, client._port))
+        socket.create_connection((HOST, client._address.port))
     key = tmp_path / "parties" / "keys" / "server" / "key.pem"
     assert key.stat().st_mode & 0o077 == 0
 

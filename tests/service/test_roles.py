@@ -170,7 +170,7 @@ def test_a_server_logs_the_refusal_and_serves_nobody_unmarked(
     monkeypatch.setattr("sphynx.service.credentials.check_client_keys", lambda _folder: None)  # a changed client
     assert served.is_dir()
     with serving(tmp_path, tmp_path / "keys", Limits(), log) as (asking, _):
-        client = Client("localhost", asking._port, keys=tmp_path / "keys" / "alice", state=tmp_path / "client")
+        client = Client("localhost", asking._address.port, keys=tmp_path / "keys" / "alice", state=tmp_path / "client")
         with pytest.raises(ConnectionLostError), client:
             pass
     assert "is not marked as a client's" in log.getvalue() and '"connected"' not in log.getvalue()

@@ -137,7 +137,7 @@ def training_table(sources: Sources, present: Mapping[str, Any]) -> Table:
             [
                 f"{run.name}{_ROLES[run.role]}",
                 f"{run.relus:,}",
-                percent(run.accuracy / 100),
+                _accuracy(run),
                 str(run.epochs),
                 str(recipe["batch_size"]),
                 recipe["distillation"] if run.distilled else "no",
@@ -223,7 +223,7 @@ def _model_facts(run: TrainingRun, result: Score, present: Mapping[str, Any]) ->
         ("what it does", f"puts {run.design.image} images into one of {run.design.classes} classes"),
         ("network", _title(run.design)),
         ("training data", f"{run.data_name}: {data['train']:,} images; augmentation: {_augmentation(recipe)}"),
-        ("test accuracy", f"{percent(run.accuracy / 100)}{top5}, on {result.test_images or data['test']:,} images"),
+        ("test accuracy", f"{_accuracy(run)}{top5}, on {result.test_images or data['test']:,} images"),
         ("how it was measured", f"final epoch, seed {result.seed}, one run"),
         (
             "training",
@@ -249,6 +249,10 @@ def _model_facts(run: TrainingRun, result: Score, present: Mapping[str, Any]) ->
     ]
 
 
+def _accuracy(run: TrainingRun) -> str:
+    return percent(None if run.accuracy is None else run.accuracy / 100)
+
+
 def tiles(sources: Sources, present: Mapping[str, Any]) -> list[Tile]:
     """Show one network, the most accurate of those that were also timed, or else of all; every tile is about it."""
     trained = [run for run in sources.training if run.accuracy is not None and not _is_teacher(run)]
@@ -260,7 +264,7 @@ def tiles(sources: Sources, present: Mapping[str, Any]) -> list[Tile]:
         name = best.name.split("/")[0]
         rows = rows_of(name, best.relus, sources)
         others = f"one of {len(trained)} trained networks" if len(trained) > 1 else "the trained network"
-        found.append(Tile("test accuracy", percent(best.accuracy / 100), f"{best.name}, on {best.data_name}"))
+        found.append(Tile("test accuracy", _accuracy(best), f"{best.name}, on {best.data_name}"))
         found.append(Tile("ReLUs", f"{best.relus:,}", f"{name}, {others}"))
     fastest = min((row for row in rows if row.values.online_s), key=lambda row: row.values.online_s, default=None)
     if fastest is not None:

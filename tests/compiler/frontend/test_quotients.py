@@ -8,18 +8,15 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from sphynx.bench.private_models import question
-from sphynx.bench.private_parties import Job, run_parties
 from sphynx.compiler.compile import compile_walk
 from sphynx.compiler.frontend.export.module import read_module
 from sphynx.compiler.frontend.onnx.file import read_network
 from sphynx.compiler.precision import Precision
 from sphynx.compiler.settings import CompileSettings
 from sphynx.errors import InputError
-from sphynx.program.folder import save_compiled
 from sphynx.program.interpret import evaluate, interpret
 from sphynx.space.tally import Shape
-from tests.compiler.frontend.test_gates import MEAN, STD, pixels
+from tests.compiler.frontend.against_torch import MEAN, STD, assert_two_processes_agree, pixels
 from tests.compiler.frontend.test_onnx_operators import exported
 from tests.compiler.frontend.torch_modules import IMAGE, Body, Call
 
@@ -101,10 +98,7 @@ def test_two_processes_get_the_oracles_answers(quotient: str, tmp_path: Path) ->
     error = float(np.sqrt(np.square(answers - expected).mean()) / spread)
     print(error, quantised.approximation_error)
     assert error < 0.1
-    save_compiled(tmp_path, quantised)
-    asked, wanted = question(tmp_path, 2)
-    _, client = run_parties(Job(tmp_path, "gmw", 2, repeats=1, link=None), asked, wanted)
-    assert client.details["equal_to_oracle"]
+    assert_two_processes_agree(quantised, "gmw", tmp_path)
 
 
 @pytest.mark.parametrize("quotient", ["softmax of channels", "layer norm of channels", "a quotient", "a root"])
