@@ -28,3 +28,8 @@ def test_a_row_between_namespaces_stands_beside_the_same_over_an_emulated_link(t
     for link in ("lan", "wan"):
         for backend in ("gc", "gmw"):
             assert f"- {link}, {backend}: 1.50 times the emulated link's time online, 1.00 times offline\n" in text
+    emulated["machine"]["load_average"] = [9.0, 9.0, 9.0]
+    (tmp_path / EMULATED).write_text(json.dumps(emulated))
+    assert page(tmp_path).endswith(
+        "Other work shared the cores: times are rough, and ratios say little except over wan.\n"
+    )
