@@ -36,7 +36,8 @@ NICENESS = 10  # of a process that prepares what nobody waits for
 def infer(
     context: typer.Context,
     images: Annotated[
-        list[Path] | None, typer.Argument(metavar="IMAGE...", help="Image files, folders of them, or .npy files of numbers.")
+        list[Path] | None,
+        typer.Argument(metavar="IMAGE...", help="Image files, folders of them, or .npy files of numbers."),
     ] = None,
     server: Annotated[
         list[str] | None,
