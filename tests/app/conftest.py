@@ -37,14 +37,14 @@ from tests.service.authority import make_authority
 Ask = Callable[..., tuple[int, dict[str, Any]]]
 
 
-def small_program(name: str = "small", classes: tuple[str, ...] = ("cat", "dog", "bird")) -> Program:
+def small_program(name: str = "small", classes: tuple[str, ...] = ("cat", "dog", "bird"), channels: int = 3) -> Program:
     steps = (
         Linear("first", (Term(INPUT, 4, 4, 4),), sphynx.Shape(2, 4, 4), 4, 24),
         Relu("relu", "first", 3),
         Linear("logits", (Term("relu", 4, 4),), sphynx.Shape(3, 1, 1), 16, 32),
     )
     outputs = (Output("logits", "logits", class_names=classes),)
-    return Program(sphynx.Shape(3, 16, 16), steps, 34, 8, name=name, outputs=outputs)
+    return Program(sphynx.Shape(channels, 16, 16), steps, 34, 8, name=name, outputs=outputs)
 
 
 class ServersRecord:

@@ -53,7 +53,7 @@ def test_without_the_token_nothing_is_granted(scene: Scene, method: str) -> None
 def test_a_browser_with_an_old_address_gets_a_page_of_words(scene: Scene) -> None:
     wanted = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
     status, content = raw_request(scene, "/an-older-token/", wanted)
-    assert status == 403 and b"<h1>" in content and b"sphynx app" in content and b"{" not in content
+    assert status == 403 and b"<h1>" in content and b"sphynx app" in content and not content.startswith(b"{")
     status, content = raw_request(scene, "/an-older-token/about")
     assert status == 403 and json.loads(content)["remedy"]
 

@@ -59,8 +59,9 @@ def test_it_plays_to_its_end_and_shows_what_the_server_saw(
 
 
 @pytest.mark.slow
-def test_a_film_that_is_stopped_can_be_played_again(scene: Scene, browser: Browser) -> None:
-    open_page(browser, scene)
+@pytest.mark.parametrize("width", [390, 1280])
+def test_a_film_that_is_stopped_can_be_played_again(scene: Scene, browser: Browser, width: int) -> None:
+    open_page(browser, scene, width)
     drop(browser, png(pixels(44)))
     browser.wait_for(ANSWERED)
     browser.evaluate("document.getElementById('speed').value = '-2'; document.getElementById('play').click()")

@@ -42,8 +42,11 @@ THUMBNAIL = """
 """
 
 
-def open_page(browser: Browser, url: str) -> None:
-    browser.look(1280, 844, "light")
+WIDTHS = pytest.mark.parametrize("width", [pytest.param(390, marks=pytest.mark.slow), 1280])
+
+
+def open_page(browser: Browser, url: str, width: int = 1280) -> None:
+    browser.look(width, 844, "light")
     browser.call("Page.navigate", url=url)
     browser.wait_for("document.querySelectorAll('#samples button').length && document.body.dataset.ready")
 
@@ -86,8 +89,11 @@ def busy(scene: Scene) -> Iterator[None]:
         over.set()
 
 
-def test_a_file_that_cannot_be_read_leaves_nothing_of_the_picture_before(scene: Scene, browser: Browser) -> None:
-    open_page(browser, scene.app.url)
+@WIDTHS
+def test_a_file_that_cannot_be_read_leaves_nothing_of_the_picture_before(
+    scene: Scene, browser: Browser, width: int
+) -> None:
+    open_page(browser, scene.app.url, width)
     colour = pixels(11) * 0 + 200
     drop(browser, png(colour))
     browser.wait_for(ANSWER)
@@ -109,8 +115,11 @@ def test_a_file_that_cannot_be_read_leaves_nothing_of_the_picture_before(scene: 
     browser.complaints.clear()  # of the refusal
 
 
-def test_while_a_question_waits_nothing_of_the_answer_before_is_shown(scene: Scene, browser: Browser) -> None:
-    open_page(browser, scene.app.url)
+@WIDTHS
+def test_while_a_question_waits_nothing_of_the_answer_before_is_shown(
+    scene: Scene, browser: Browser, width: int
+) -> None:
+    open_page(browser, scene.app.url, width)
     drop(browser, png(pixels(12)))
     browser.wait_for(ANSWER)
     with busy(scene):
@@ -129,8 +138,9 @@ def test_while_a_question_waits_nothing_of_the_answer_before_is_shown(scene: Sce
     assert browser.complaints == []
 
 
+@WIDTHS
 def test_the_latest_of_several_pictures_is_answered_and_no_other_is_asked(
-    scene: Scene, browser: Browser, monkeypatch: pytest.MonkeyPatch
+    scene: Scene, browser: Browser, monkeypatch: pytest.MonkeyPatch, width: int
 ) -> None:
     wanted: list[Callable[[], bool]] = []
     answered = Network.answer
@@ -140,7 +150,7 @@ def test_the_latest_of_several_pictures_is_answered_and_no_other_is_asked(
         return answered(self, picture, options, is_wanted)
 
     monkeypatch.setattr(Network, "answer", watched)
-    open_page(browser, scene.app.url)
+    open_page(browser, scene.app.url, width)
     asked = len(scene.record.masked_pictures)
     with busy(scene):
         for number, seed in enumerate((14, 15, 16), start=1):
@@ -152,9 +162,10 @@ def test_the_latest_of_several_pictures_is_answered_and_no_other_is_asked(
     assert browser.complaints == []
 
 
-def test_a_page_whose_program_has_stopped_says_so(scene: Scene, browser: Browser) -> None:
+@WIDTHS
+def test_a_page_whose_program_has_stopped_says_so(scene: Scene, browser: Browser, width: int) -> None:
     app = App([scene.desk])
-    open_page(browser, app.url)
+    open_page(browser, app.url, width)
     drop(browser, png(pixels(17)))
     assert answer(browser) == expected(scene, 17)
     app.close()

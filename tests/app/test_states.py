@@ -75,13 +75,16 @@ def test_the_promise_comes_first_and_what_is_for_experts_is_closed(scene: Scene,
 
 
 @pytest.mark.slow
-def test_an_address_of_an_earlier_start_is_a_page(scene: Scene, browser: Browser) -> None:
-    browser.look(390, 844, "light")
+@pytest.mark.parametrize("width", [390, 1280])
+def test_an_address_of_an_earlier_start_is_a_page(scene: Scene, browser: Browser, width: int) -> None:
+    browser.look(width, 844, "light")
     browser.call("Page.navigate", url=f"http://{urlsplit(scene.app.url).netloc}/an-older-token/")
     browser.wait_for("document.readyState === 'complete' && !!document.querySelector('h1')")
     assert "This address is not valid" in browser.evaluate("document.body.innerText")
-    assert browser.evaluate("document.documentElement.scrollWidth") <= 390
-    wait_until(lambda: browser.evaluate("true") and len(browser.complaints) == 2)  # of the page and of its icon
+    assert browser.evaluate("getComputedStyle(document.querySelector('h1')).fontSize") == "24px"  # its style is allowed
+    assert browser.evaluate("document.documentElement.scrollWidth") <= width
+    wait_until(lambda: browser.evaluate("true") and browser.complaints)
+    assert all("403" in complaint for complaint in browser.complaints)
     browser.complaints.clear()
 
 
@@ -97,8 +100,11 @@ def test_on_a_phone_the_answer_is_in_view_after_a_tap(scene: Scene, browser: Bro
     assert browser.complaints == []
 
 
-def test_answers_are_sure_or_unsure_by_the_probability_that_the_page_states(scene: Scene, browser: Browser) -> None:
-    open_page(browser, scene)
+@pytest.mark.parametrize("width", [pytest.param(390, marks=pytest.mark.slow), 1280])
+def test_answers_are_sure_or_unsure_by_the_probability_that_the_page_states(
+    scene: Scene, browser: Browser, width: int
+) -> None:
+    open_page(browser, scene, width)
     assert show(browser, labels=["pine_tree", "sea"], probabilities=[0.8, 0.1]) == "sure"
     assert browser.evaluate(TEXT % "verdict") == "pine tree, 80 %"
     assert show(browser, labels=["pine_tree", "sea"], probabilities=[0.28, 0.24]) == "unsure"
@@ -108,8 +114,9 @@ def test_answers_are_sure_or_unsure_by_the_probability_that_the_page_states(scen
 
 
 @pytest.mark.slow
-def test_a_label_alone_has_no_bars(scene: Scene, browser: Browser) -> None:
-    open_page(browser, scene)
+@pytest.mark.parametrize("width", [390, 1280])
+def test_a_label_alone_has_no_bars(scene: Scene, browser: Browser, width: int) -> None:
+    open_page(browser, scene, width)
     assert show(browser, labels=["pine_tree"]) == "alone"
     assert browser.evaluate(TEXT % "verdict") == "pine tree"
     assert "label alone" in browser.evaluate(TEXT % "status")
@@ -133,8 +140,9 @@ def test_outputs_that_are_not_classes_are_drawn_or_listed(scene: Scene, browser:
 
 
 @pytest.mark.slow
-def test_no_error_speaks_python(scene: Scene, browser: Browser) -> None:
-    open_page(browser, scene)
+@pytest.mark.parametrize("width", [390, 1280])
+def test_no_error_speaks_python(scene: Scene, browser: Browser, width: int) -> None:
+    open_page(browser, scene, width)
     whole = png(pixels(1))
     for content in (b"no picture", whole[:60], whole[:-30], whole[:40] + bytes(20) + whole[60:]):
         drop(browser, content)
@@ -144,8 +152,9 @@ def test_no_error_speaks_python(scene: Scene, browser: Browser) -> None:
 
 
 @pytest.mark.slow
-def test_the_history_keeps_each_answer_beside_its_picture(scene: Scene, browser: Browser) -> None:
-    open_page(browser, scene)
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_history_keeps_each_answer_beside_its_picture(scene: Scene, browser: Browser, width: int) -> None:
+    open_page(browser, scene, width)
     for colour in (40, 220):
         drop(browser, png(pixels(1) * 0 + colour))
         browser.wait_for(ANSWERED)

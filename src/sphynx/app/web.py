@@ -39,7 +39,7 @@ from sphynx.app.desk import Desk
 from sphynx.app.network import Network, chosen_backend
 from sphynx.app.strangers import PageServer
 from sphynx.errors import InputError, SphynxError
-from sphynx.service.answer_record import STYLE_HASH
+from sphynx.service.answer_record import STYLE, STYLE_HASH
 
 MOST_UPLOADED_BYTES = 32 << 20
 UNSURE_BELOW = 0.5
@@ -65,8 +65,8 @@ HEADERS = {
     "Cache-Control": "no-store",
 }
 
-# A record is one file, which brings its style along.
-RECORD_POLICY = {
+# A record is one file, which brings its style along; so does the page without a token, which may fetch nothing.
+ONE_FILE_POLICY = {
     "Content-Security-Policy": f"default-src 'none'; style-src 'sha256-{STYLE_HASH}'; base-uri 'none'; "
     "form-action 'none'; frame-ancestors 'none'",
 }
@@ -165,7 +165,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._send_events(self.served.network(options).desk)
         elif path == "record":
             page = self.served.network(options).desk.record(options.get("answer", "")).to_html()
-            self._send(page.encode(), "text/html; charset=utf-8", policy=RECORD_POLICY)
+            self._send(page.encode(), "text/html; charset=utf-8", policy=ONE_FILE_POLICY)
         elif path.startswith("samples/"):
             content = io.BytesIO()
             self.served.network(options).sample(path.removeprefix("samples/")).save(content, "PNG")
@@ -238,7 +238,9 @@ class _Handler(BaseHTTPRequestHandler):
     def _refuse_stranger(self) -> None:
         """Refuse in words where a browser would show them: mostly the address of an earlier run."""
         if self.command == "GET" and "text/html" in self.headers.get("Accept", ""):
-            self._send_page(EXPIRED, HTTPStatus.FORBIDDEN)
+            page = files("sphynx.app").joinpath("page", EXPIRED).read_text("utf-8")
+            page = page.replace("</head>", f"<style>{STYLE}</style>\n</head>")
+            self._send(page.encode(), "text/html; charset=utf-8", HTTPStatus.FORBIDDEN, ONE_FILE_POLICY)
         else:
             self._refuse(HTTPStatus.FORBIDDEN, "refused")
 
@@ -250,9 +252,9 @@ class _Handler(BaseHTTPRequestHandler):
             while left > 0 and (taken := len(self.connection.recv(min(left, 1 << 16)))):
                 left -= taken
 
-    def _send_page(self, name: str, status: HTTPStatus = HTTPStatus.OK) -> None:
+    def _send_page(self, name: str) -> None:
         content = files("sphynx.app").joinpath("page", name).read_bytes()
-        self._send(content, f"{KINDS[name.rpartition('.')[2]]}; charset=utf-8", status)
+        self._send(content, f"{KINDS[name.rpartition('.')[2]]}; charset=utf-8")
 
     def _send_json(self, value: Mapping[str, Any], status: HTTPStatus = HTTPStatus.OK) -> None:
         self._send(json.dumps(value).encode(), "application/json", status)
