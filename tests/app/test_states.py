@@ -83,7 +83,7 @@ def test_an_address_of_an_earlier_start_is_a_page(scene: Scene, browser: Browser
     assert "This address is not valid" in browser.evaluate("document.body.innerText")
     assert browser.evaluate("getComputedStyle(document.querySelector('h1')).fontSize") == "24px"  # its style is allowed
     assert browser.evaluate("document.documentElement.scrollWidth") <= width
-    wait_until(lambda: browser.evaluate("true") and browser.complaints)
+    wait_until(lambda: bool(browser.evaluate("true") and browser.complaints))
     assert all("403" in complaint for complaint in browser.complaints)
     browser.complaints.clear()
 
