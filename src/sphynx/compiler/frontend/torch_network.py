@@ -46,6 +46,7 @@ def read_trained(trained: TrainedNetwork) -> Readable:
         network.design,
         judge=partial(torch_judge, network, BATCH),
         class_names=trained.class_names,
+        made_from=f"model {name}" if trained.is_model else "",
     )
 
 

@@ -115,7 +115,7 @@ class _Part:
         )
 
     def made(self, way: Way, word: str, *inputs: Value | str, **attributes: Any) -> Value:
-        """What another operator makes of values and constants."""
+        """Return what another operator makes of values and constants."""
         names = []
         for number, given in enumerate(inputs):
             if isinstance(given, str):
