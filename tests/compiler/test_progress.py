@@ -39,7 +39,7 @@ def test_whoever_stops_it_finds_nothing_written(tmp_path: Path, monkeypatch: pyt
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("sphynx.compiler.compile.measure", interrupted)
+    monkeypatch.setattr("sphynx.compiler.compile.measure_parts", interrupted)
     ran = CliRunner().invoke(app, ["compile", "mine.onnx", "--calibrate", "images.npy", "-o", "compiled"])
     assert isinstance(ran.exception, SphynxError) and "nothing was written" in str(ran.exception)
     assert not Path("compiled").exists()

@@ -26,7 +26,7 @@ from sphynx.compiler.compile import (
 from sphynx.compiler.frontend.elsewhere import read_torch
 from sphynx.compiler.frontend.torch_network import trace, walk_of
 from sphynx.compiler.fusion.fuse import truncated_joint
-from sphynx.compiler.measure import measure
+from sphynx.compiler.measure import measure, measure_parts
 from sphynx.compiler.precision import Precision
 from sphynx.compiler.quantise import Quantised, quantise
 from sphynx.compiler.ranges import HEADROOM_BITS
@@ -196,6 +196,21 @@ def test_any_design_follows_its_float_network(design: Design, as_chains: bool) -
         expected = network(normalised(pixels)).numpy()
     got = made.program.real_numbers(interpret(made.program, made.weights, pixels.numpy()))
     assert np.abs(got - expected).max() < 0.05 * (np.abs(expected).max() + 1)
+
+
+@pytest.mark.parametrize("stride", [1, 3, 7, 90])
+def test_a_part_is_measured_as_if_it_were_all(stride: int) -> None:
+    data = digits()
+    fused, pixels = trace(learned(), data.mean, data.std), data.train.images[:150].numpy()
+    _, part = measure_parts(fused, pixels, (1, stride))
+    alone = measure(fused, pixels[::stride])
+    assert (part.pixels == alone.pixels).all()
+    np.testing.assert_allclose(part.logits, alone.logits)
+    for name, size in alone.sizes.items():
+        assert part.sizes[name].images == size.images
+        assert part.sizes[name].largest == pytest.approx(size.largest)
+        assert part.sizes[name].rms == pytest.approx(size.rms)
+        np.testing.assert_allclose(part.sizes[name].channel_means, size.channel_means, atol=1e-12)
 
 
 def test_calibration_of_another_shape_is_refused() -> None:

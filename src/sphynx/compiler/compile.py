@@ -15,7 +15,7 @@ from sphynx.compiler.frontend.readable import Readable, Walk
 from sphynx.compiler.fusion.approximate import Approximation, approximated, curves, outlined
 from sphynx.compiler.fusion.choose import choose_cuts
 from sphynx.compiler.fusion.fuse import Fused
-from sphynx.compiler.measure import Measured, measure
+from sphynx.compiler.measure import Measured, measure_parts
 from sphynx.compiler.precision import WEIGHT_BITS, Precision
 from sphynx.compiler.quantise import Quantised, largest_error, quantise
 from sphynx.compiler.settings import AS_USUAL, CompileSettings
@@ -141,7 +141,8 @@ def compile_walk(
     if curves(fused.graph):
         settings.progress(Update("fitting smooth functions"))
         fused, approximations, wanted = approximated(fused, calibration, knees)
-    measured = measure(fused, calibration, settings.progress)
+    stride = 1 if precision else ceil(len(calibration) / SKETCH_IMAGES)
+    measured, *sketched = measure_parts(fused, calibration, (1, stride) if stride > 2 else (1,), settings.progress)
 
     def attempts(of: Measured, *, narrow_logits: bool = True) -> Attempt:
         return partial(
@@ -157,8 +158,7 @@ def compile_walk(
     if precision:
         made = attempts(measured)(precision)
     else:
-        some = calibration[:: ceil(len(calibration) / SKETCH_IMAGES)]
-        sketch = attempts(measure(fused, some)) if 2 * len(some) < len(calibration) else None
+        sketch = attempts(sketched[0]) if sketched else None
         made = coarsest_that_serves(attempts(measured), sketch=sketch)
         if made.logit_error > LOGIT_ERROR:
             made = _with_wider_logits(made, attempts(measured, narrow_logits=False))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from math import sqrt
 
@@ -11,7 +10,7 @@ import numpy as np
 from sphynx.compiler.fusion.fuse import Fused
 from sphynx.errors import InputError
 from sphynx.program.convolve import Array
-from sphynx.program.interpret import BATCH, evaluate
+from sphynx.program.interpret import evaluate, images_at_once
 from sphynx.program.ir import INPUT, Graph, Step
 from sphynx.run.update import Listener, Update, ignore
 
@@ -31,8 +30,9 @@ class Size:
         return sqrt(self.squares / self.count)
 
     def add(self, tensor: Array) -> None:
-        self.largest = max(self.largest, float(np.abs(tensor).max()))
-        self.squares += float(np.square(tensor).sum())
+        flat = tensor.reshape(-1)
+        self.largest = max(self.largest, float(flat.max()), -float(flat.min()))
+        self.squares += float(np.vdot(flat, flat))
         self.count += tensor.size
         self.images += len(tensor)
         self.channel_sums = self.channel_sums + tensor.mean(axis=(2, 3)).sum(axis=0)
@@ -53,30 +53,48 @@ class Measured:
     logits: Array  # [n, numbers], of all outputs one behind the other
 
 
+class _Gauge:
+    """Measures every tensor on each `stride`-th of the images, which come batch by batch."""
+
+    def __init__(self, graph: Graph, stride: int) -> None:
+        self.stride, self.sizes = stride, {name: Size() for name in graph.shapes}
+
+    def add(self, first: int, name: str, tensor: Array) -> None:
+        chosen = tensor[-first % self.stride :: self.stride]
+        if len(chosen):
+            self.sizes[name].add(chosen)
+
+
 def measure(fused: Fused, pixels: Array, progress: Listener = ignore) -> Measured:
     """`pixels` are the calibration images, in a program's integers; `progress` hears of each that is done."""
+    return measure_parts(fused, pixels, (1,), progress)[0]
+
+
+def measure_parts(fused: Fused, pixels: Array, strides: tuple[int, ...], progress: Listener = ignore) -> list[Measured]:
+    """Run the network once; for each stride return what `measure` would of `pixels[::stride]`."""
     _check_calibration(fused.graph, pixels)
-    sizes = {name: Size() for name in fused.graph.shapes}
-
-    def watch(step: Step, tensor: Array) -> None:
-        sizes[step.name].add(tensor)
-
+    gauges = [_Gauge(fused.graph, stride) for stride in strides]
     logits = []
-    for batch in _batches(pixels):
-        sizes[INPUT].add(batch.astype(np.float64))
-        logits.append(evaluate(fused.graph, fused.weights, batch.astype(np.float64), watch))
+    size = images_at_once(fused.graph)
+    for first in range(0, len(pixels), size):
+
+        def watch(step: Step, tensor: Array, first: int = first) -> None:
+            for gauge in gauges:
+                gauge.add(first, step.name, tensor)
+
+        batch = pixels[first : first + size].astype(np.float64)
+        for gauge in gauges:
+            gauge.add(first, INPUT, batch)
+        logits.append(evaluate(fused.graph, fused.weights, batch, watch))
         require_numbers(logits[-1])
         progress(Update("measuring ranges", sum(map(len, logits)), len(pixels)))
-    return Measured(fused, pixels, sizes, np.concatenate(logits))
+    answers = np.concatenate(logits)
+    return [Measured(fused, pixels[:: each.stride], each.sizes, answers[:: each.stride]) for each in gauges]
 
 
 def require_numbers(found: Array, what: str = "logits") -> None:
     if not np.isfinite(found).all():
         raise InputError(f"its {what} are not finite numbers", where="network", remedy="Train it again.")
-
-
-def _batches(pixels: Array) -> Iterator[Array]:
-    return (pixels[start : start + BATCH] for start in range(0, len(pixels), BATCH))
 
 
 def _check_calibration(graph: Graph, pixels: Array) -> None:

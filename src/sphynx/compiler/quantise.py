@@ -17,6 +17,7 @@ Each range is the largest value seen and two bits more, and the ring is as wide 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import floor, frexp, log2, sqrt
 
@@ -24,6 +25,7 @@ import numpy as np
 
 from sphynx.compiler.fusion.approximate import Approximation
 from sphynx.compiler.fusion.fuse import Fused
+from sphynx.compiler.integer_maps import apply_linear
 from sphynx.compiler.measure import Measured, Size
 from sphynx.compiler.precision import Precision
 from sphynx.compiler.ranges import HEADROOM_BITS, REMEDY, bits_for, range_bits, ring_bits, with_ranges
@@ -32,7 +34,7 @@ from sphynx.errors import InputError, SphynxError
 from sphynx.program.convolve import Array, magnitude
 from sphynx.program.cost.widths import LEAST_LOGIT_BITS, compared_tensors
 from sphynx.program.inputs import PICTURE, Input
-from sphynx.program.interpret import apply_step, joined_outputs, last_uses
+from sphynx.program.interpret import Weights, apply_step, images_at_once, joined_outputs, last_uses
 from sphynx.program.ir import (
     INPUT,
     MAX_RING_BITS,
@@ -181,13 +183,14 @@ class _Quantiser:
         self.scales[step.name] = scale - after
         return replace(step, truncate_before=before, truncate_after=after)
 
-    def correct(self, step: Linear, tensor: Array) -> Array:
-        """The tensor with each channel's mean moved to where real numbers have it; the bias takes up the same."""
+    def correct(self, step: Linear, tensor: Array) -> None:
+        """Move the mean of each of the tensor's channels to where real numbers have it, and the bias by the same."""
         wanted = self.sizes[step.name].channel_means * 2.0 ** self.scales[step.name]
-        moved = np.rint(wanted + self._half(step) - tensor.mean(axis=(0, 2, 3))).astype(np.int64)
+        means = tensor.sum(axis=(2, 3)).sum(axis=0, dtype=np.float64) / (tensor.size // step.shape.channels)
+        moved = np.rint(wanted + self._half(step) - means).astype(np.int64)
         self.corrections[step.name] = moved
         self.weights[step.bias_name] = corrected(self.weights[step.bias_name], moved)
-        return corrected(tensor, moved)
+        tensor += moved[:, None, None]
 
     def _truncation(self, source: str) -> int:
         """How many bits the nonlinearities that read this tensor drop: all of them as many."""
@@ -303,7 +306,7 @@ def _quantise_steps(
     last_use = last_uses(graph)
     tensors = {INPUT: pixels.astype(np.int64)}
     steps: list[Step] = []
-    largest: dict[str, int] = {}
+    largest = {INPUT: magnitude(pixels)}
     stage = f"trying weights of {quantiser.precision.weight_bits} bits on {len(pixels)} inputs"
     for number, original in enumerate(graph.steps):
         progress(Update(stage, number, len(graph.steps)))
@@ -312,11 +315,14 @@ def _quantise_steps(
             quantiser.ring_bits = ring_bits(with_ranges(graph, others, largest))
         step = quantiser.step(original)
         try:
-            tensor = apply_step(step, tensors, quantiser.weights)
+            if isinstance(step, Linear):
+                tensor = apply_linear(step, tensors, quantiser.weights, largest)
+            else:
+                tensor = _apply_in_parts(step, tensors, quantiser.weights, images_at_once(graph))
         except OverflowError:
             raise SphynxError("its numbers do not fit 64 bits", where=step.name, remedy=REMEDY) from None
         if isinstance(step, Linear):
-            tensor = quantiser.correct(step, tensor)
+            quantiser.correct(step, tensor)
         tensors[step.name] = tensor
         largest[step.name] = magnitude(tensor)
         steps.append(step)
@@ -324,3 +330,17 @@ def _quantise_steps(
             if last_use[source] == number:
                 del tensors[source]
     return tuple(steps), largest, joined_outputs(graph, tensors)
+
+
+def _apply_in_parts(step: Step, tensors: Mapping[str, Array], weights: Weights, size: int) -> Array:
+    """The tensor that a step makes, some images at a time: what is made on the way stays near the processor."""
+    made: Array | None = None
+    count = len(tensors[step.sources[0]])
+    for first in range(0, count, size):
+        part = slice(first, first + size)
+        found = apply_step(step, {name: tensors[name][part] for name in step.sources}, weights)
+        if made is None:
+            made = np.empty((count, *found.shape[1:]), found.dtype)
+        made[part] = found
+    assert made is not None  # there are calibration images
+    return made

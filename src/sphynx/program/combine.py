@@ -24,13 +24,22 @@ def combined(
 
     `factors` of the summands are given where they are real numbers; else the step has them.
     """
-    first = tensors[step.summands[0].source]
-    total = np.zeros((len(first), *step.shape), first.dtype)
-    if constants is not None:
-        total += constants.astype(first.dtype)[:, None, None]
+    first, *others = step.summands
     if factors is None and step.factors:
-        factors = np.array(step.factors, np.int64).astype(first.dtype)
-    for number, summand in enumerate(step.summands):
+        factors = np.array(step.factors, np.int64).astype(tensors[first.source].dtype)
+    source = tensors[first.source]
+    if constants is None and not any(first.indices):  # the first summand is where the sum begins: no zeros to add to
+        total = _scaled(first, source, None if factors is None else factors[0])
+        if total is source:
+            total = source.copy()
+        if first.negative:
+            np.negative(total, out=total)
+    else:
+        total = np.zeros((len(source), *step.shape), source.dtype)
+        if constants is not None:
+            total += constants.astype(source.dtype)[:, None, None]
+        _add(total, first, source, None if factors is None else factors[0])
+    for number, summand in enumerate(others, start=1):
         _add(total, summand, tensors[summand.source], None if factors is None else factors[number])
     return total
 
@@ -85,10 +94,7 @@ def _add(total: Array, summand: Summand, source: Array, factor: Any) -> None:
     part = source
     for axis, origin in enumerate(origins, start=1):
         part = part[(slice(None),) * axis + (origin,)]
-    if summand.shift:
-        part = part << part.dtype.type(summand.shift)
-    if factor is not None:
-        part = part * factor
+    part = _scaled(summand, part, factor)
     # Slices reach into the total; lists of positions, which are rare, do so one axis at a time.
     if all(isinstance(target, slice) for target in targets):
         view = total[(slice(None), *targets)]
@@ -97,6 +103,12 @@ def _add(total: Array, summand: Summand, source: Array, factor: Any) -> None:
     lists = [_positions(target, length) for target, length in zip(targets, total.shape[1:], strict=True)]
     index = np.ix_(np.arange(len(total)), *lists)
     total[index] = total[index] - part if summand.negative else total[index] + part
+
+
+def _scaled(summand: Summand, part: Array, factor: Any) -> Array:
+    if summand.shift:
+        part = part << part.dtype.type(summand.shift)
+    return part if factor is None else part * factor
 
 
 def _places(index: tuple[int, ...]) -> tuple[Places, Places]:

@@ -19,39 +19,43 @@ Array = NDArray[Any]
 
 EXACT_DOUBLE = 1 << 53
 EXACT_INTEGER = 1 << 63
-_COLUMN_BYTES = 1 << 26  # of unfolded input at once
+_COLUMN_BYTES = 1 << 24  # of unfolded input at once: near the processor, and memory that is taken again at once
 _GROUPED_CHANNELS = 32  # at least, at once: fewer are slower than the zeros among them
 
 
-def convolve(x: Array, weights: Array, term: Term, size: tuple[int, int]) -> Array:
+def convolve(x: Array, weights: Array, term: Term, size: tuple[int, int], reach: int | None = None) -> Array:
     """x [n, channels, height, width] to [n, out channels, *size], int64 or float64 as x is.
 
-    Raises OverflowError where the result of integers might not fit 64 bits.
+    Raises OverflowError where the result of integers might not fit 64 bits: `reach` bounds it, where that is known.
     """
     if term.groups > 1:
-        return _convolve_groups(x, weights, term, size)
+        return _convolve_groups(x, weights, term, size, reach)
     taps = list(_used_taps(weights))
-    outputs = weights.shape[0]
-    out = np.zeros((len(x), outputs, size[0] * size[1]), x.dtype)
+    outputs, positions = weights.shape[0], size[0] * size[1]
     if not taps or not len(x):
-        return out.reshape(len(x), outputs, *size)
+        return np.zeros((len(x), outputs, *size), x.dtype)
     matrix = np.concatenate([weights[:, :, row, column] for row, column in taps], axis=1)
     kind: type[np.float64] | type[np.int64] = np.float64
     if x.dtype != np.float64:
-        bound = magnitude(x) * l1_norm(matrix)
+        bound = magnitude(x) * l1_norm(matrix) if reach is None else reach
         if bound >= EXACT_INTEGER:
             raise OverflowError
         kind = np.float64 if bound < EXACT_DOUBLE else np.int64
     matrix = matrix.astype(kind)
-    step = max(1, _COLUMN_BYTES // (8 * matrix.shape[1] * size[0] * size[1]))
+    out = np.empty((len(x), outputs, positions), x.dtype)
+    step = min(len(x), max(1, _COLUMN_BYTES // (8 * matrix.shape[1] * positions)))
+    columns = np.zeros((len(taps), x.shape[1], step, *size), kind)  # what no tap writes stays zero
     for start in range(0, len(x), step):
-        part = slice(start, start + step)
-        product = matrix @ _unfold(x[part].astype(kind), taps, term, size)
-        out[part] = product.reshape(outputs, -1, size[0] * size[1]).swapaxes(0, 1)
+        part = x[start : start + step]
+        if len(part) < step:
+            columns = np.ascontiguousarray(columns[:, :, : len(part)])
+        _unfold(part, taps, term, columns)
+        product = matrix @ columns.reshape(matrix.shape[1], -1)
+        out[start : start + step] = product.reshape(outputs, -1, positions).swapaxes(0, 1)
     return out.reshape(len(x), outputs, *size)
 
 
-def _convolve_groups(x: Array, weights: Array, term: Term, size: tuple[int, int]) -> Array:
+def _convolve_groups(x: Array, weights: Array, term: Term, size: tuple[int, int], reach: int | None) -> Array:
     """Some groups at a time, as one convolution of their channels: pairs that share no group are left out elsewhere."""
     outputs, inputs = (length // term.groups for length in weights.shape[:2])
     together = max(1, _GROUPED_CHANNELS // max(outputs, inputs))
@@ -59,7 +63,7 @@ def _convolve_groups(x: Array, weights: Array, term: Term, size: tuple[int, int]
     for first in range(0, term.groups, together):
         rows = slice(first * outputs, (first + together) * outputs)
         columns = slice(first * inputs, (first + together) * inputs)
-        parts.append(convolve(x[:, columns], weights[rows, columns], replace(term, groups=1), size))
+        parts.append(convolve(x[:, columns], weights[rows, columns], replace(term, groups=1), size, reach))
     return np.concatenate(parts, axis=1)
 
 
@@ -116,16 +120,16 @@ def _used_taps(weights: Array) -> Iterator[tuple[int, int]]:
     return zip(rows.tolist(), columns.tolist(), strict=True)
 
 
-def _unfold(x: Array, taps: list[tuple[int, int]], term: Term, size: tuple[int, int]) -> Array:
-    """[taps * channels, n * positions]: what each output position reads, for one product over the whole batch."""
-    count, channels, height, width = x.shape
-    columns = np.zeros((len(taps), channels, count, *size), x.dtype)
+def _unfold(x: Array, taps: list[tuple[int, int]], term: Term, columns: Array) -> None:
+    """Fill [taps, channels, n, *size]: what each output position reads, for one product over the whole batch."""
+    height, width = x.shape[2:]
+    if len(taps) > term.stride**2:  # then most of it is read more than once
+        x = x.astype(columns.dtype, copy=False)
     by_channel = x.swapaxes(0, 1)
     for number, (row, column) in enumerate(taps):
-        rows, from_rows = _read(term.dilation * row - term.pad_top, term.stride, height, size[0])
-        cols, from_cols = _read(term.dilation * column - term.pad_left, term.stride, width, size[1])
+        rows, from_rows = _read(term.dilation * row - term.pad_top, term.stride, height, columns.shape[3])
+        cols, from_cols = _read(term.dilation * column - term.pad_left, term.stride, width, columns.shape[4])
         columns[number, :, :, rows, cols] = by_channel[:, :, from_rows, from_cols]
-    return columns.reshape(len(taps) * channels, count * size[0] * size[1])
 
 
 def _read(offset: int, stride: int, length: int, out_length: int) -> tuple[slice, slice]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from sphynx.errors import InputError, SphynxError
 from sphynx.program.combine import check_sum, combined, gathered
-from sphynx.program.convolve import EXACT_INTEGER, Array, convolve, magnitude
+from sphynx.program.convolve import EXACT_INTEGER, Array, convolve, l1_norm, magnitude
 from sphynx.program.curves import CURVES
 from sphynx.program.ir import (
     INPUT,
@@ -34,6 +34,7 @@ from sphynx.program.ir import (
 Weights = Mapping[str, Array]
 Watch = Callable[[Step, Array], None]
 BATCH = 64
+_TENSOR_BYTES = 1 << 26  # of one tensor of a batch, so that large images need no more memory than small ones
 
 
 def interpret(program: Program, weights: Weights, pixels: Array, watch: Watch | None = None) -> Array:
@@ -47,11 +48,17 @@ def interpret(program: Program, weights: Weights, pixels: Array, watch: Watch | 
         if watch is not None:
             watch(step, tensor)
 
+    size = images_at_once(program)
     batches = [
-        evaluate(program, weights, pixels[start : start + BATCH].astype(np.int64), checked)
-        for start in range(0, len(pixels), BATCH)
+        evaluate(program, weights, pixels[start : start + size].astype(np.int64), checked)
+        for start in range(0, len(pixels), size)
     ]
     return np.concatenate(batches) if batches else np.zeros((0, program.output_size), np.int64)
+
+
+def images_at_once(graph: Graph) -> int:
+    """How many images a batch has."""
+    return max(1, min(BATCH, _TENSOR_BYTES // (8 * max(shape.size for shape in graph.shapes.values()))))
 
 
 def evaluate(graph: Graph, weights: Weights, pixels: Array, watch: Watch) -> Array:
@@ -88,9 +95,10 @@ def joined_outputs(graph: Graph, tensors: Mapping[str, Array]) -> Array:
 
 
 def check_range(step: Affine, tensor: Array) -> None:
-    if magnitude(tensor) >= 1 << (step.range_bits - 1):
+    largest = magnitude(tensor)
+    if largest >= 1 << (step.range_bits - 1):
         raise SphynxError(
-            f"a value of {magnitude(tensor):,} is outside its range of {step.range_bits} bits",
+            f"a value of {largest:,} is outside its range of {step.range_bits} bits",
             where=step.name,
             remedy="Compile with data that is more like this input: `calibrate=DATA`.",
         )
@@ -111,7 +119,9 @@ def apply_step(step: Step, tensors: Mapping[str, Array], weights: Weights) -> Ar
         return x >> step.truncate if step.truncate else x
     if isinstance(step, Relu):
         positive = np.maximum(x, 0)
-        return positive >> step.truncate if step.truncate else positive
+        if step.truncate:
+            positive >>= step.truncate
+        return positive
     if isinstance(step, Gate):
         return _gate(x, tensors[step.gate])
     if isinstance(step, Curve):
@@ -123,12 +133,23 @@ def _linear(step: Linear, tensors: Mapping[str, Array], weights: Weights) -> Arr
     size = (step.shape.height, step.shape.width)
     bias = weights[step.bias_name]
     integers = np.issubdtype(bias.dtype, np.integer)
-    total = np.repeat(bias[None], len(tensors[step.terms[0].source]), axis=0)
+    total: Array | None = None
+    bound = magnitude(bias) if integers else 0
     for number, term in enumerate(step.terms):
-        part = convolve(tensors[term.source], weights[step.weight_name(number)], term, size)
-        if integers and (magnitude(part) << term.shift) + magnitude(total) >= EXACT_INTEGER:
-            raise OverflowError
-        total += part << term.shift if term.shift else part
+        source, kernel, reach = tensors[term.source], weights[step.weight_name(number)], None
+        if integers:
+            reach = magnitude(source) * l1_norm(kernel)
+            bound += reach << term.shift
+        part = convolve(source, kernel, term, size, reach)
+        if bound >= EXACT_INTEGER:  # the bound goes too far, perhaps: look at the numbers
+            before = bias if total is None else total
+            if (magnitude(part) << term.shift) + magnitude(before) >= EXACT_INTEGER:
+                raise OverflowError
+        if term.shift:
+            part <<= term.shift
+        part += bias if total is None else total
+        total = part
+    assert total is not None  # a map has a term
     return total
 
 
