@@ -7,7 +7,7 @@ python docs/make_pictures.py        (two minutes; needs `chromium` on the PATH, 
     app-phone.png     the page on a phone, dark, after a tap
     film.png          the protocol as a film, and what the server saw
     record.png        the record of an answer
-    demo.png          the demonstration's page
+    demo.png          the demonstration's page; and what the README shows of its tables
     app.json          the figures that the pictures show, and the pictures' hashes: a test holds them to the program's
 """
 
@@ -36,6 +36,7 @@ MODEL = "stream-cifar100-25k"
 README_WIDTH, README_MOST_HEIGHT = 838, 400
 DESK_WIDTH, DEMO_SIZE = 1280, (840, 1440)
 PHONE_SIZE = (390, 844)
+ANSWER_COLUMNS = 7  # of the table of answers; that of costs has a column more than the README shows
 MARGIN = 16  # of the page, at each side
 SHRINK = 3 / 2
 PICTURES = ("app.webp", "app.png", "app-phone.png", "film.png", "record.png")
@@ -181,12 +182,34 @@ def _wait_for_samples(browser: Browser) -> None:
 
 
 def _record_demo(browser: Browser, folder: Path) -> None:
-    subprocess.run([SPHYNX, "demo", "--out", str(folder / "demo")], check=True)
+    played = subprocess.run([SPHYNX, "demo", "--out", str(folder / "demo")], check=True, text=True, capture_output=True)
+    _write_readme(_shortened(played.stderr, played.stdout))
     (page,) = (folder / "demo").glob("*.html")
     _open(browser, page.as_uri(), DEMO_SIZE)
     browser.wait_for("document.readyState === 'complete'")
     picture = _shrunk(browser.screenshot(whole=False), SHRINK)
     picture.quantize(128, dither=Image.Dither.NONE).save(IMAGES / "demo.png", optimize=True)
+
+
+def _shortened(progress: str, tables: str) -> list[str]:
+    """What the README shows of the demonstration: the first two answers of each network, and what they took."""
+    said = [line.strip() for line in progress.splitlines()]
+    planned, trained, compiled = (next(s for s in said if s.startswith(w)) for w in ("planned", "trained", "compiled"))
+    lines, left = [planned, f"{trained}; {compiled}"], 0
+    for line in tables.splitlines():
+        if line.startswith("┃"):
+            left = 3  # and two rows
+        if line[:1] in "┃│" and line and left:
+            mark, left = line[0], left - 1
+            cells = line.strip(mark).split(mark)
+            lines.append(mark + mark.join(cells if len(cells) == ANSWER_COLUMNS else [*cells[:6], *cells[7:]]) + mark)
+    return lines
+
+
+def _write_readme(lines: list[str]) -> None:
+    file = ROOT / "README.md"
+    before, _, rest = file.read_text().partition("    planned:")
+    file.write_text(before + "".join(f"    {line}\n" for line in lines) + "\n" + rest.partition("\n\n")[2])
 
 
 def _open(browser: Browser, address: str, size: tuple[int, int], scheme: str = "light") -> None:

@@ -37,6 +37,16 @@ def _prefixed(value: float) -> str:
     return f"{value:.0f} "
 
 
+def duration(seconds: float) -> str:
+    """1 h 02 min, 3 min 20 s, 4.2 s: of work that people wait for."""
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest:02d} s"
+    return f"{minutes // 60} h {minutes % 60:02d} min"
+
+
 def percent(share: float | None, digits: int = 2) -> str:
     """69.28 %, of the share 0.6928"""
     return "-" if share is None else f"{share:.{digits}%}".replace("%", " %")

@@ -2,7 +2,8 @@
 
 import io
 
-from sphynx.run.progress import QUIET, Progress, duration
+from sphynx.run.progress import QUIET, Progress
+from sphynx.units import duration
 
 
 def test_rows_are_aligned_and_empty_where_nothing_is_known() -> None:
@@ -34,4 +35,4 @@ def test_quiet_prints_nothing() -> None:
 
 
 def test_durations() -> None:
-    assert [duration(s) for s in (4.21, 200, 3720)] == ["4.2s", "3m 20s", "1h 02m"]
+    assert [duration(s) for s in (4.21, 200, 3720)] == ["4.2 s", "3 min 20 s", "1 h 02 min"]

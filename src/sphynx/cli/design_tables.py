@@ -11,7 +11,7 @@ import typer
 from sphynx.cli.output import count, print_table, say_next
 from sphynx.cli.plan_table import print_plans, print_streams
 from sphynx.cli.ranking_table import print_ranking
-from sphynx.units import percent, short_number
+from sphynx.units import duration, percent, short_number
 
 if TYPE_CHECKING:
     from sphynx.design.pipeline import Pipeline
@@ -39,7 +39,6 @@ def print_start(pipeline: Pipeline | StreamPipeline, notes: Sequence[str], voice
 
 
 def _print_schedule(pipeline: Pipeline | StreamPipeline) -> None:
-    from sphynx.run.progress import duration
 
     request, estimates, asked = pipeline.request, pipeline.schedule(), _asked_epochs(pipeline)
     total = duration(sum(estimate.seconds for estimate in estimates))
@@ -74,7 +73,6 @@ def _asked_epochs(pipeline: Pipeline | StreamPipeline) -> dict[str, int]:
 
 
 def _schedule_row(estimate: Estimate, asked: int) -> list[str]:
-    from sphynx.run.progress import duration
 
     epochs, runs = (", ".join(str(getattr(one, name)) for one in estimate.rounds) for name in ("epochs", "runs"))
     if estimate.epochs != asked:

@@ -9,9 +9,9 @@ from pathlib import Path
 from sphynx.design.results import Schedule
 from sphynx.design.time_budget import Estimate
 from sphynx.errors import InterruptedWorkError
-from sphynx.run.progress import duration
 from sphynx.run.stages import Stages
 from sphynx.run.work import Work
+from sphynx.units import duration
 
 
 class StagedDesign(ABC):

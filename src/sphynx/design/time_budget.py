@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 
 from sphynx.errors import InputError
 from sphynx.record import Record
-from sphynx.run.progress import duration
 from sphynx.search.ranking import Round, rounds
+from sphynx.units import duration
 
 MARGIN = 0.9  # the share of a time budget that is given out
 STEPS = 1000  # in which the factor that fits is looked for

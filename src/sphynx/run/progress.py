@@ -22,6 +22,7 @@ from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsed
 from rich.progress import Progress as Bar
 
 from sphynx.run.update import Listener, Update, Value, ignore
+from sphynx.units import duration
 
 _WIDTH = 9
 _SPOKEN_EVERY_S = 5.0  # by a verbose voice
@@ -141,16 +142,6 @@ class Progress:
         names = [*self.columns, "left"]
         line = "  ".join(cell.rjust(max(_WIDTH, len(name))) for cell, name in zip(cells, names, strict=True))
         self._console.print(line, markup=False, soft_wrap=True)
-
-
-def duration(seconds: float) -> str:
-    """1h 02m, 3m 20s, 4.2s"""
-    if seconds < 60:
-        return f"{seconds:.1f}s"
-    minutes, rest = divmod(round(seconds), 60)
-    if minutes < 60:
-        return f"{minutes}m {rest:02d}s"
-    return f"{minutes // 60}h {minutes % 60:02d}m"
 
 
 def _cell(value: Value) -> str:

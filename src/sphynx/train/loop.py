@@ -39,7 +39,7 @@ from sphynx.record import fingerprint
 from sphynx.run.environment import device_name
 from sphynx.run.folder import RunFolder
 from sphynx.run.interrupt import Interrupt
-from sphynx.run.progress import QUIET, Progress, duration
+from sphynx.run.progress import QUIET, Progress
 from sphynx.run.saver import Saver
 from sphynx.space.files import design_fingerprint
 from sphynx.train.augmenting import augmentation_of
@@ -64,6 +64,7 @@ from sphynx.train.views import (
     views_identity,
     weights_digest,
 )
+from sphynx.units import duration
 
 COLUMNS = ("epoch", "loss", "train acc", "held out", "rate", "seconds")
 HELD_OUT_SEED = 0

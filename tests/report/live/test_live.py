@@ -53,8 +53,8 @@ def test_the_time_left_follows_from_the_last_epochs(runs: Path, tmp_path: Path) 
         file.write('{"epoch": 6, "lo')  # being written
     assert len(read_live(run).current.rows) == 6
     text, page = shown(live), live_page(live, 2.0)
-    assert "epoch 6 of 10" in text and "16.0s left" in text and "train accuracy" in text
-    assert '<meta http-equiv="refresh" content="2.0">' in page and 'id="loss"' in page and "16.0s" in page
+    assert "epoch 6 of 10" in text and "16.0 s left" in text and "train accuracy" in text
+    assert '<meta http-equiv="refresh" content="2.0">' in page and 'id="loss"' in page and "16.0 s" in page
 
 
 def test_numbers_that_are_not_finite_are_left_out(runs: Path, tmp_path: Path) -> None:

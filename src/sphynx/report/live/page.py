@@ -11,10 +11,10 @@ from sphynx.report.figures import Chart
 from sphynx.report.live.runs import Live, LiveRun, changes
 from sphynx.report.page import Section, chart_part, render, table_part
 from sphynx.report.tables import Table, Tile
-from sphynx.run.progress import duration
 from sphynx.space.cell_svg import cell_svg
 from sphynx.svg.charts import Point, Series, over_epochs
 from sphynx.svg.drawing import SERIES, Drawing
+from sphynx.units import duration
 
 CHANGES = 12
 PERCENT = ("train_accuracy", "held_out_accuracy", "test_accuracy", "held_out")

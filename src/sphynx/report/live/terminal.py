@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from sphynx.report.live.runs import Live, LiveRun, cell_lines, changes
-from sphynx.run.progress import duration
+from sphynx.units import duration
 
 BLOCKS = "▁▂▃▄▅▆▇█"
 WIDTH = 48  # of a curve, in letters
