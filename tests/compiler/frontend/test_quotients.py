@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from sphynx.compiler.compile import compile_walk
 from sphynx.compiler.frontend.export.module import read_module
@@ -50,12 +51,15 @@ QUOTIENTS: dict[str, Callable[[], nn.Module]] = {
     "layer norm of channels": lambda: Call(
         lambda m, x: m.norm(x.permute(0, 2, 3, 1)).permute(0, 3, 1, 2), norm=nn.LayerNorm(4, eps=0.1)
     ),
+    "group norm": lambda: nn.GroupNorm(2, 4, eps=0.1),
+    "instance norm": lambda: nn.InstanceNorm2d(4, eps=0.1, affine=True),
     "by hand": lambda: Call(lambda _, x: normed_by_hand(x)),
     "a quotient": lambda: Call(lambda _, x: (x + 0.2) / (x.mean((2, 3), keepdim=True) + 1)),
     "a reciprocal": lambda: Call(lambda _, x: 2 / (x + 1)),
     "a root": lambda: Call(lambda _, x: (x + 0.1).sqrt()),
     "logarithms": lambda: Call(lambda _, x: (x + 0.1).log() + x.exp()),
     "attention": Attention,
+    "attention by torch": lambda: Call(lambda _, x: functional.scaled_dot_product_attention(3 * x, x, 1 - x)),
 }
 
 
@@ -63,7 +67,7 @@ def network(quotient: str) -> nn.Module:
     torch.manual_seed(4)
     made = Body(QUOTIENTS[quotient]())
     for module in made.modules():
-        if isinstance(module, nn.LayerNorm):
+        if isinstance(module, nn.LayerNorm | nn.GroupNorm | nn.InstanceNorm2d):
             nn.init.uniform_(module.weight, 0.5, 1.5)
             nn.init.uniform_(module.bias, -0.5, 0.5)
     return made.eval()

@@ -99,6 +99,30 @@ def layer_norm(low: Lowering, node: Node, given: Given) -> tuple[str, ...]:
     return made, "", ""
 
 
+def attention(low: Lowering, node: Node, given: Given) -> str:
+    asked, keys, values = (low.use(node, given[key]) for key in ("query", "key", "value"))
+    if given.get("attn_mask") is not None or given.get("is_causal") or given.get("enable_gqa"):
+        return low.call(node, "Attention", asked, keys, values)
+    *_, width = shape_of(given["query"])
+    scale = width**-0.5 if given.get("scale") is None else float(given["scale"])
+    rank = len(shape_of(given["key"]))
+    turned = low.call(node, "Transpose", keys, perm=[*range(rank - 2), rank - 1, rank - 2])
+    scores = low.call(node, "Mul", low.call(node, "MatMul", asked, turned), low.use(node, scale))
+    return low.call(node, "MatMul", low.call(node, "Softmax", scores, axis=-1), values)
+
+
+def group_norm(low: Lowering, node: Node, given: Given) -> str:
+    parts = [low.use(node, given[key]) for key in ("input", "weight", "bias")]
+    groups, epsilon = int(given["num_groups"]), float(given["eps"])
+    return low.call(node, "GroupNormalization", *parts, num_groups=groups, epsilon=epsilon)
+
+
+def instance_norm(low: Lowering, node: Node, given: Given) -> str:
+    parts = [low.use(node, given[key]) for key in ("input", "weight", "bias")]
+    kind = "InstanceNormalization" if given["use_input_stats"] else "InstanceNorm with fixed statistics"
+    return low.call(node, kind, *parts, epsilon=float(given["eps"]))
+
+
 def softmax(kind: str) -> Way:
     def way(low: Lowering, node: Node, given: Given) -> str:
         return low.call(node, kind, low.use(node, given["self"]), axis=int(given["dim"]))
@@ -205,9 +229,8 @@ _NAMED = {
     "relu": "Relu", "neg": "Neg", "sigmoid": "Sigmoid", "tanh": "Tanh", "hardswish": "HardSwish", "silu": "Swish",
     "selu": "Selu", "celu": "Celu",
     "mish": "Mish", "exp": "Exp", "erf": "Erf", "log": "Log", "sqrt": "Sqrt", "reciprocal": "Reciprocal",
-    "group_norm": "GroupNormalization",
-    "instance_norm": "InstanceNormalization", "lstm": "LSTM", "gru": "GRU", "rnn_tanh": "RNN", "rnn_relu": "RNN",
-    "scaled_dot_product_attention": "Attention", "einsum": "Einsum", "where": "Where", "topk": "TopK",
+    "lstm": "LSTM", "gru": "GRU", "rnn_tanh": "RNN", "rnn_relu": "RNN",
+    "einsum": "Einsum", "where": "Where", "topk": "TopK",
     "nonzero": "NonZero", "gt": "Greater", "lt": "Less", "maximum": "Max", "minimum": "Min",
     "cond": "If", "while_loop": "Loop", "scan": "Scan", "conv3d": "Conv over three axes",
 }  # fmt: skip
@@ -243,6 +266,9 @@ WAYS: dict[str, Way] = {
     "hardsigmoid": hard_sigmoid,
     "gelu": gelu,
     "rsqrt": inverse_root,
+    "scaled_dot_product_attention": attention,
+    "group_norm": group_norm,
+    "instance_norm": instance_norm,
     **dict.fromkeys(("layer_norm", "native_layer_norm"), layer_norm),
     **dict.fromkeys(("softmax", "_softmax"), softmax("Softmax")),
     **dict.fromkeys(("log_softmax", "_log_softmax"), softmax("LogSoftmax")),

@@ -13,8 +13,9 @@ from sphynx.program.convolve import Array
 NO_BATCH = "Adaptive pool of a map without a batch"  # which torch's pools take
 ROUNDING_CAST = "Cast to whole numbers"  # of either reader; casts between floats do nothing
 CURVED = ("Sigmoid", "Tanh", "Swish", "Gelu", "Mish", "Softplus", "Elu", "Exp", "Log")  # as curves.py calls them
+NORMS = ("LayerNormalization", "GroupNormalization", "InstanceNormalization")
 # What is compiled only where it may be approximated.
-SMOOTH = (*CURVED, "Sqrt", "Reciprocal", "Softmax", "LayerNormalization")
+SMOOTH = (*CURVED, "Sqrt", "Reciprocal", "Softmax", *NORMS)
 NONLINEAR = (
     "Relu",
     "Clip",

@@ -1,4 +1,4 @@
-"""Quotients of feature maps, and what is made of them: softmax and layer norm inside a network.
+"""Quotients of feature maps, and what is made of them: softmax and norms inside a network.
 
 A quotient is a product with a reciprocal, which is approximated as any smooth function of each element is; behind a
 root both are one function. A softmax takes the largest element away first: then each exponential is at most 1, and
@@ -77,9 +77,36 @@ def softmax(walker: Walker, op: Operation) -> Value:
 
 
 def layer_norm(walker: Walker, op: Operation) -> Value:
-    value, part = walker.value(op), _Part(walker, op)
+    value = walker.value(op)
     axis, rank = int(op.attributes.get("axis", -1)), len(value.dims) + 1
-    axes = list(range(axis + rank if axis < 0 else axis, rank))
+    found = _normed(walker, op, value, list(range(axis + rank if axis < 0 else axis, rank)))
+    part = _Part(walker, op)
+    if len(op.inputs) > 1 and op.inputs[1]:
+        found = part.made(multiply, "scaled", found, op.inputs[1])
+    return part.made(add, "shifted", found, op.inputs[2]) if len(op.inputs) > 2 and op.inputs[2] else found
+
+
+def group_norm(walker: Walker, op: Operation) -> Value:
+    """GroupNormalization; InstanceNormalization has as many groups as channels."""
+    value, part = walker.value(op), _Part(walker, op)
+    channels = value.dims[0]
+    groups = int(op.attributes.get("num_groups", channels))
+    if len(value.dims) < 2 or groups < 1 or channels % groups:
+        raise op.refusal(f"has {groups} groups", "They must divide the channels of a map.")
+    lines = value.moved(value.numbers().reshape(groups, -1)).settled(walker.fuser, f"{op.name}.lines")
+    found = _normed(walker, op, lines, [2])
+    found = found.moved(found.numbers().reshape(value.dims)).settled(walker.fuser, f"{op.name}.map")
+    for number, (word, way) in enumerate((("scaled", multiply), ("shifted", add)), start=1):
+        if number < len(op.inputs) and op.inputs[number]:
+            given = walker.constant(op, number, (None,))  # one for each group in older files
+            each = np.repeat(given, channels // len(given)).reshape(1, channels, *(1,) * (len(value.dims) - 1))
+            found = part.made(way, word, found, part.constant(f"{word}.by", each))
+    return found
+
+
+def _normed(walker: Walker, op: Operation, value: Value, axes: list[int]) -> Value:
+    """Mean 0 and variance 1 along these axes."""
+    part = _Part(walker, op)
     along: dict[str, Any] = {"axes": axes, "keepdims": 1, "kind": "ReduceMean"}
     centred = part.made(subtract, "centred", value, part.made(reduced, "mean", value, **along))
     centred = Value(walker.fuser.truncated(centred.node, f"{op.name}.truncated"), centred.dims, centred.order)
@@ -87,10 +114,7 @@ def layer_norm(walker: Walker, op: Operation) -> Value:
     variance = part.made(reduced, "variance", part.made(power, "squares", centred, two), **along)
     epsilon = part.constant("epsilon", np.array(float(op.attributes.get("epsilon", _EPSILON))))
     inverse = curve(walker, part.operation("inverse"), part.made(add, "above", variance, epsilon), "inverse_root")
-    found = part.made(product, "normed", centred, inverse)
-    if len(op.inputs) > 1 and op.inputs[1]:
-        found = part.made(multiply, "scaled", found, op.inputs[1])
-    return part.made(add, "shifted", found, op.inputs[2]) if len(op.inputs) > 2 and op.inputs[2] else found
+    return part.made(product, "normed", centred, inverse)
 
 
 class _Part:
@@ -131,4 +155,11 @@ class _Part:
         return f"{self.op.name}.{word}"
 
 
-WAYS: Ways = {"Sqrt": root, "Reciprocal": reciprocal, "Softmax": softmax, "LayerNormalization": layer_norm}
+WAYS: Ways = {
+    "Sqrt": root,
+    "Reciprocal": reciprocal,
+    "Softmax": softmax,
+    "LayerNormalization": layer_norm,
+    "GroupNormalization": group_norm,
+    "InstanceNormalization": group_norm,
+}

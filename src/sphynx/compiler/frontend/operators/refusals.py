@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable
 
-from sphynx.compiler.frontend.operators.operation import NO_BATCH, ROUNDING_CAST, SMOOTH, Call, Operation
+from sphynx.compiler.frontend.operators.operation import NO_BATCH, NORMS, ROUNDING_CAST, SMOOTH, Call, Operation
 from sphynx.errors import InputError, join_faults
 
 _CONTROL = "the path through the network must not depend on the input: export a traced network"
 _RECURRENT = "recurrent layers cannot be compiled: use convolutions"
-_ATTENTION = "its softmax cannot be compiled: train the network without attention"
+_ATTENTION = "write attention as MatMul and Softmax, without masks"
 _SMOOTH = "have it approximated, with `approximate=True`, or train the network with ReLU"
 _APPROXIMATED = "have it approximated, with `approximate=True`"
 _CURVED = "train the network with ReLU, ReLU6 or a leaky ReLU in its place"
 _INSIDE = "inside a network it cannot be compiled; at its very end it is taken off, and the client applies it"
 _SIZES = "sizes must be known: export with a fixed image size and a batch of 1"
 _NORM = "use batch norm, whose statistics are fixed"
+_APPROXIMATED_NORM = f"{_APPROXIMATED}, or {_NORM}"
 _CHOICE = "choices by value cannot be compiled: write them as ReLU, clamp or a leaky ReLU"
 _ROUNDED = "roundings cannot be compiled: train the network without them"
 _LISTED = "sphynx compile --operators lists what can be compiled."
@@ -27,7 +28,8 @@ _INSTEAD = {
     **dict.fromkeys(("Attention", "MultiHeadAttention"), _ATTENTION),
     "Einsum": "write it as MatMul, or as Mul and ReduceSum",
     **dict.fromkeys(SMOOTH, _SMOOTH),
-    **dict.fromkeys(("Softmax", "LayerNormalization", "Sqrt", "Exp", "Log", "Reciprocal"), _APPROXIMATED),
+    **dict.fromkeys(("Softmax", "Sqrt", "Exp", "Log", "Reciprocal"), _APPROXIMATED),
+    **dict.fromkeys(NORMS, _APPROXIMATED_NORM),
     "LogSoftmax": _INSIDE,
     **dict.fromkeys(("Selu", "Celu", "Erf", "Softsign"), _CURVED),
     **dict.fromkeys(("Where", "Greater", "Less"), _CHOICE),
@@ -35,7 +37,7 @@ _INSTEAD = {
     NO_BATCH: "give it a map of [n, channels, rows, columns]",
     "Conv over three axes": "only convolutions of one or two axes can be compiled",
     **dict.fromkeys(("NonZero", "TopK", "ScatterND"), _SIZES),
-    **dict.fromkeys(("InstanceNormalization", "GroupNormalization", "LpNormalization", "LRN"), _NORM),
+    **dict.fromkeys(("LpNormalization", "LRN"), _NORM),
     **dict.fromkeys(("QuantizeLinear", "DequantizeLinear", "QLinearConv"), "export the network before it is quantised"),
     **dict.fromkeys(("LpPool", "GlobalLpPool"), "use average or max pools"),
 }
