@@ -34,6 +34,7 @@ from sphynx.program.backends import Backend
 from sphynx.program.cost.cost import total_cost
 from sphynx.program.cost.deployment import Deployment
 from sphynx.program.interpret import interpret
+from sphynx.protocol.channel import WIRE_VERSION
 from sphynx.record import Record
 
 RESULTS = Path(__file__).parents[1] / "results/zoo"
@@ -72,9 +73,12 @@ class Row(Record):
     trained_accuracy: float | None = None  # of the float network, on all test images
     float_accuracy: float | None = None  # on the images asked about
     integer_accuracy: float | None = None  # the same of the program, so of private answers
+    wire: int = 0  # the version that the parties spoke; 0: one before files named it
+    load: float | None = None  # of the machine when the row was begun: other work's
 
 
 def measure(entry: Entry, backend: Backend, memory_bytes: int | None, weights: Path | None, folder: str) -> Row:
+    load = round(os.getloadavg()[0], 1)
     known = trained(entry, weights) if weights else None
     data = cifar100(folder, entry.size) if known else as_data(entry.size)
     module = known.module if known else network(entry, data)
@@ -121,6 +125,8 @@ def measure(entry: Entry, backend: Backend, memory_bytes: int | None, weights: P
         f"{os.cpu_count()} cores, {platform.machine()}",
         approximation_error=compiled.approximation_error,
         knees=max((found.knees for found in compiled.approximations), default=0),
+        wire=WIRE_VERSION,
+        load=load,
     )
     if known is None:
         return row

@@ -22,6 +22,7 @@ from benchmarks.zoo_timm import Read
 
 from sphynx.compiler.settings import DEFAULT_KNEES
 
+OLDEST_WIRE = 15  # of a row whose bytes and seconds are of today's protocol
 HEADER = """# The zoo
 
 torchvision's networks as they come, compiled and asked privately. `make zoo` runs them and writes this page
@@ -34,13 +35,13 @@ enlarged to 64x64 (`benchmarks/zoo_train.py`), are asked about 1,000 of its test
 of one picture equal the integer oracle's, bit for bit, so a private answer has the integer program's accuracy. *Logit
 error* comes from rounding, *approximated* from smooth functions made piecewise linear (`--approximate`), both
 relative to the logits' spread. Seconds and bytes are of that one inference, both parties in one process, and *peak*
-is all of its memory, compiler and float network included. **The machine was shared with other heavy work, so times
-are upper bounds**: compare counts. Bytes are from before GMW added four bits at a time: today it has about
-a fifth fewer online, and two fifths fewer of the ReLUs' part offline.
+is all of its memory, compiler and float network included. They stand where the row was measured with the protocol of
+today (at least wire {oldest}); `make zoo NETWORKS="googlenet-64 resnet50-64"` measures rows again. *Load* is the
+machine's when the row was begun: above 1.5 other work shared its cores, and times are upper bounds.
 
 | network | size | ReLUs | comparisons | truncations | HE products | ring | weights | logit error | approximated | \
-same class | exact | ReLUs by | offline s | online s | offline MB | online MB | compile s | peak GB |
-|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|
+same class | exact | ReLUs by | offline s | online s | offline MB | online MB | compile s | peak GB | load |
+|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|
 """
 
 OF_FILES = """## Files that others ship
@@ -74,13 +75,13 @@ def page() -> str:
     for entry in (*ZOO, *LARGE):
         file = RESULTS / f"{entry.name}.json"
         if not file.is_file():
-            lines.append(f"| {entry.network} | {entry.size} | not run |" + " |" * 16)
+            lines.append(f"| {entry.network} | {entry.size} | not run |" + " |" * 17)
             continue
         row = Row.from_json(json.loads(file.read_text()), str(file))
         lines.append(_line(row))
         if note := _note(row):
             notes.append(f"- {row.network} at {row.size}x{row.size}: {note}")
-    return HEADER + "\n".join([*lines, "", *notes, "", *_of_files(), "", *_of_timm()]) + "\n"
+    return HEADER.format(oldest=OLDEST_WIRE) + "\n".join([*lines, "", *notes, "", *_of_files(), "", *_of_timm()]) + "\n"
 
 
 def _of_files() -> Iterator[str]:
@@ -129,14 +130,21 @@ def _line(row: Row) -> str:
         f"{row.same_class:,} of {row.images:,}",
         "yes" if row.exact else "**no**",
         row.backend,
+        *(_measured(row) if row.wire >= OLDEST_WIRE else [""] * 4),
+        f"{row.compile_seconds:.0f}" if row.wire >= OLDEST_WIRE else "",
+        f"{row.peak_bytes / 1e9:.1f}",
+        "" if row.load is None else f"{row.load:.1f}",
+    )
+    return "| " + " | ".join(map(str, cells)) + " |"
+
+
+def _measured(row: Row) -> list[str]:
+    return [
         f"{row.offline_seconds:.1f}",
         f"{row.online_seconds:.2f}",
         f"{row.offline_bytes / 1e6:,.0f}",
         f"{row.online_bytes / 1e6:,.1f}",
-        f"{row.compile_seconds:.0f}",
-        f"{row.peak_bytes / 1e9:.1f}",
-    )
-    return "| " + " | ".join(map(str, cells)) + " |"
+    ]
 
 
 def _note(row: Row) -> str:
