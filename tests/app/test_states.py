@@ -164,3 +164,14 @@ def test_the_history_keeps_each_answer_beside_its_picture(scene: Scene, browser:
     )
     assert middles == [220, 40]
     assert browser.complaints == []
+
+
+def test_the_page_says_the_warning_of_its_network(
+    scene: Scene, browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = "document.getElementById('warning').hidden ? '' : document.getElementById('warning').textContent"
+    for warning in ("", "a demonstration"):
+        monkeypatch.setattr("sphynx.app.network.warning_of", lambda _, said=warning: said)
+        browser.call("Page.navigate", url=scene.app.url)
+        browser.wait_for("document.querySelectorAll('#samples button').length")
+        assert browser.evaluate(shown) == (f"Warning: {warning}." if warning else "")

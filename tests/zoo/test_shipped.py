@@ -4,14 +4,17 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 
 import pytest
 
 from sphynx.errors import InputError
 from sphynx.program.folder import load_program
+from sphynx.service.answer_record import AnswerRecord
 from sphynx.zoo.by_name import compiled_folder
-from sphynx.zoo.shipped import load_card, model_names, program_path
+from sphynx.zoo.shipped import load_card, model_names, program_path, warning_of
 
 # As `pip install .` alone leaves it: Python takes None in sys.modules for a package that is not there.
 WITHOUT_MODELS = """
@@ -81,3 +84,10 @@ def test_a_program_of_another_release_is_refused_before_anything_else_of_it(
 @pytest.mark.parametrize("name", model_names())
 def test_models_that_are_installed_are_of_this_release(name: str) -> None:
     assert load_card(name)["name"] == name and load_program(program_path(name)).relu_count
+
+
+def test_a_network_with_a_warning_gives_it_beside_its_answers() -> None:
+    warning = warning_of("stream-chest-xray-11k")
+    assert "not a medical device" in warning and warning_of("digits") == ""
+    record = AnswerRecord(datetime(2026, 1, 1), "stream-chest-xray-11k", "00", "here", "semi-honest", ())
+    assert warning in record.to_html() and "Warning" not in replace(record, network="digits").to_html()

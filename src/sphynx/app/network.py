@@ -16,6 +16,7 @@ from sphynx.data.sample_pictures import sample_pictures
 from sphynx.errors import InputError
 from sphynx.program.backends import BACKENDS, Backend
 from sphynx.program.classes import names_of_classes
+from sphynx.zoo.shipped import warning_of
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -42,6 +43,7 @@ class Network:
         parties, program = self.desk.parties, self.desk.parties.client.program
         return {
             "name": self.name,
+            "warning": warning_of(program.name),
             "server": parties.server,
             "class_names": list(self.class_names),
             "image": list(program.image),

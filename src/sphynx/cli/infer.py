@@ -109,6 +109,7 @@ def infer(
     """
     from sphynx.api.asking import Client
     from sphynx.cli.asking import Asking
+    from sphynx.zoo.shipped import warning_of
 
     ahead = settings.ahead
     answers = Answers()
@@ -155,6 +156,8 @@ def infer(
             raise failure from None
     if not as_json and (answers.found or prepare or ahead):
         typer.echo(f"{count(ready)} bundles are ready for later.", err=True)
+    if not as_json and answers.found and (not_for := warning_of(client.program.name)):
+        typer.echo(f"warning: {not_for}", err=True)
     if ahead:
         _stay(client_of(ahead=ahead), ahead)
     if answers.unreadable:

@@ -19,6 +19,7 @@ from sphynx.program.security import Security
 from sphynx.service.prediction import Prediction
 from sphynx.units import percent, seconds_text
 from sphynx.version import __version__
+from sphynx.zoo.shipped import warning_of
 
 TITLE = "Record of a private inference"
 BACKEND_NAMES = {"gmw": "GMW", "gc": "garbled circuits"}
@@ -117,6 +118,7 @@ class AnswerRecord:
         facts = (
             ("Date", f"{self.made:%Y-%m-%d %H:%M:%S} UTC"),
             ("Network", self.network),
+            *((("Warning", warning),) if (warning := warning_of(self.network)) else ()),
             ("SHA-256 of the program", self.program_hash),
             ("Server", self.server),
             ("Connection", "TLS 1.3, certificates on both sides"),

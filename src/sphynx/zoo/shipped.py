@@ -82,6 +82,11 @@ def load_card(name: str, folder: Path = SHIPPED) -> dict[str, Any]:
     return card
 
 
+def warning_of(name: str) -> str:
+    """What the card of an installed model says that it is not for; nothing for other networks."""
+    return str(load_card(name).get("warning", "")) if name in model_names() else ""
+
+
 def read_object(file: Path, remedy: str = "Give the folder of one finished training.") -> dict[str, Any]:
     try:
         found = json.loads(file.read_text())

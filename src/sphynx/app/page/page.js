@@ -188,6 +188,8 @@ async function start() {
     `${about.name}: ${about.relus.toLocaleString("en")} ReLUs, reads ${width} by ${height} ` +
     `${channels === 1 ? "grey" : "colour"} pixels. The server is ${about.server}.`;
   showKnowledge(about.class_names.map(readable));
+  at("warning").hidden = !about.warning;
+  at("warning").textContent = `Warning: ${about.warning}.`;
   at("clear-row").hidden = at("compare").hidden = !about.has_weights;
   at("model-row").hidden = about.models.length < 2;
   at("model").replaceChildren(...about.models.map((name, number) => new Option(name, number, false, number === model)));
