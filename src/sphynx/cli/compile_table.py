@@ -114,7 +114,7 @@ def print_program(program: Program, title: str, notes: Sequence[str]) -> None:
 def _legend(found: Sequence[Shown]) -> list[str]:
     """Say what the words of the table mean that occur in it."""
     bits = ", ".join(shown.bits for shown in found)
-    words = ["HE product: an encrypted vector times one of weights, computed before there is a picture"]
+    words = ["HE product: an encrypted vector times a vector of weights, computed before there is a picture"]
     if "chain" in bits:
         words.append("chain: a map that only other maps read, so nothing is rounded after it")
     if "sum" in bits:

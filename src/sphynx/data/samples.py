@@ -119,7 +119,7 @@ def open_samples(
     if not files:
         if any(path.iterdir()):
             return None
-        raise InputError("the folder is empty", where=spec, remedy="Put images like those of the training into it.")
+        raise InputError("the folder is empty", where=spec, remedy="Put images like the training images into it.")
     chosen = [files[index] for index in _chosen(len(files), count)]
     found: list[Array] = []
     for file in chosen:
