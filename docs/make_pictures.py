@@ -192,7 +192,7 @@ def _record_demo(browser: Browser, folder: Path) -> None:
 
 
 def _shortened(progress: str, tables: str) -> list[str]:
-    """What the README shows of the demonstration: the first two answers of each network, and what they took."""
+    """The part of the demonstration for the README: the first two answers of each network, and what they took."""
     said = [line.strip() for line in progress.splitlines()]
     planned, trained, compiled = (next(s for s in said if s.startswith(w)) for w in ("planned", "trained", "compiled"))
     lines, left = [planned, f"{trained}; {compiled}"], 0
