@@ -12,11 +12,13 @@ from sphynx.program.cost.cost import activation_costs, packed_bytes
 from sphynx.program.cost.estimate import estimate
 from sphynx.program.cost.link import LINKS
 from sphynx.program.cost.rates import REFERENCE
+from sphynx.program.extensions import SOFTSPOKEN
 from sphynx.program.ir import INPUT
 from sphynx.protocol.channel import HEADER_BYTES, Channel, Record, Traffic
 from sphynx.protocol.inference_client import InferenceClient
 from sphynx.protocol.inference_server import InferenceServer
 from sphynx.protocol.linear import ServerModel
+from sphynx.protocol.planned_he import group_size, planned_he
 
 
 def payload_bytes(traffic: Traffic) -> int:
@@ -61,3 +63,29 @@ def test_online_bytes_and_messages_are_exact(
     if batch == 1:
         found = estimate(program, REFERENCE, LINKS["lan"], backend).total
         assert found.online_bytes == payload_bytes(record.total("online"))
+
+
+@pytest.mark.parametrize("together", [False, True])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_the_planned_homomorphic_bytes_are_exact_alone_and_in_groups(seed: int, together: bool) -> None:
+    case = random_case(seed)
+    program = case.program
+    bundles = group_size(program) if together else 1
+    model, ids = ServerModel(program, case.weights), [os.urandom(16) for _ in range(bundles)]
+
+    def client(channel: Channel) -> Record:
+        InferenceClient(program, channel).prepare_group(ids, "gmw", 1, SOFTSPOKEN)
+        return channel.take_record()
+
+    def server(channel: Channel) -> None:
+        InferenceServer(model, channel).prepare_group(ids, "gmw", 1, SOFTSPOKEN)
+
+    _, record = run_parties(server, client)
+    counted = {section.layer: payload_bytes(part) for section, part in record.traffic.items()}
+    planned = planned_he(program, bundles)
+    for name, work in planned.items():
+        assert counted[name] == work.reply_bytes * bundles
+    masks = sum(size for name, size in counted.items() if name.endswith("/mask"))
+    assert masks == sum(work.upload_bytes for work in planned.values()) * bundles
+    found = estimate(program, REFERENCE, LINKS["lan"], "gmw", SOFTSPOKEN, planned=planned, bundles=bundles).total
+    assert found.offline_bytes * bundles == pytest.approx(payload_bytes(record.total("offline")), rel=0.1)

@@ -30,6 +30,7 @@ from sphynx.program.judgement import Judgement, Original, judge, load_original, 
 from sphynx.program.outputs import joined
 from sphynx.program.revealing import revealed
 from sphynx.program.security import Reveal, Security, require_mode
+from sphynx.protocol.planned_he import planned_he
 from sphynx.run.update import Listener, Update, ignore
 from sphynx.service.prediction import Prediction
 from sphynx.space.artifact import CARD
@@ -240,15 +241,20 @@ class Compiled:
         backend: Backend | None = None,
         reveal: Reveal = "logits",
         margin: float = 0.0,
+        bundles: int = 1,
     ) -> Estimate:
         """Time and traffic of one private inference, layer by layer, on this machine, which is measured once.
 
         `link` is loopback, lan, wan, or one such as "20ms,300Mbit". Without a `backend`: for the one that is faster
-        online.
+        online. Offline it is what each of so many `bundles` takes that are prepared at once.
         """
         from sphynx.api.rates import machine_rates
 
         if backend is not None:
             check_backend(backend, BACKENDS, where="`backend`")
         parsed = parse_link(link) if isinstance(link, str) else link
-        return estimate_program(revealed(self.program, reveal, margin), machine_rates(), parsed, backend)
+        if bundles < 1:
+            raise InputError(f"there are {bundles} of them", where="`bundles`", remedy="Ask for one or more.")
+        program = revealed(self.program, reveal, margin)
+        planned = planned_he(program, bundles)
+        return estimate_program(program, machine_rates(), parsed, backend, planned=planned, bundles=bundles)

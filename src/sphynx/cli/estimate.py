@@ -84,6 +84,7 @@ def estimate(
     from sphynx.program.cost.link import parse_link
     from sphynx.program.folder import load_program
     from sphynx.program.revealing import revealed
+    from sphynx.protocol.planned_he import group_size, planned_he
     from sphynx.zoo.shipped import program_path
 
     chosen, parsed = opt.backend_for(backend), parse_link(link)
@@ -95,10 +96,15 @@ def estimate(
     if rate:
         _print_capacity(program, rates, rate, ahead, chosen, as_json)
         return
-    found = estimate_program(program, rates, parsed, chosen)
+    found = estimate_program(program, rates, parsed, chosen, planned=planned_he(program))
+    size = group_size(program)
+    grouped = estimate_program(
+        program, rates, parsed, found.backend, planned=planned_he(program, size), bundles=size
+    ).total
     if as_json:
         counts = {"relus": program.relu_count, "comparisons": program.comparison_count}
-        print_json({"compiled": str(compiled), **counts, "rates": rates.to_json(), **found.to_json()})
+        group = {"bundles": size, "offline_seconds": grouped.offline_seconds, "offline_bytes": grouped.offline_bytes}
+        print_json({"compiled": str(compiled), **counts, "rates": rates.to_json(), **found.to_json(), "group": group})
         return
     rows = [
         [
@@ -115,7 +121,13 @@ def estimate(
         ["linear map", ">offline", ">online", ">offline bytes", ">online bytes"],
         rows,
         note=f"{nonlinear_text(program)}; {_link_words(parsed)}, {rates.cores} cores for both parties. "
-        "Set-up (TLS, base OT, keys) and frame headers are not counted.",
+        "Set-up (TLS, base OT, keys) and frame headers are not counted."
+        + (
+            f" Prepared {size} at once, as clients with a pool do: {seconds_text(grouped.offline_seconds)} and "
+            f"{bytes_text(grouped.offline_bytes)} offline for each."
+            if size > 1
+            else ""
+        ),
     )
 
 

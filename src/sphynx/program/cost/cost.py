@@ -1,7 +1,8 @@
 """Count what a program costs under protocol, per linear map and nonlinearity, from its public shapes.
 
 HE: products and ciphertexts by the packing plan, each map planned by itself; a tensor that two maps read in one layout
-is uploaded once and counted where it is read first; the protocol plans the program as a whole and may differ a little.
+is uploaded once and counted where it is read first. The protocol plans the program as a whole and takes a little less:
+protocol/planned_he.py counts that.
 GC and GMW: ranges of w bits, a ring of k bits, truncation by f bits; squares and gates open masked numbers and reshare,
 signed truncations open carries. Pools and sums are public and cost nothing here. Online bytes are exactly those of the
 messages; each message has a frame header of 8 bytes beside.

@@ -75,14 +75,52 @@ class Estimate:
         return {**asdict(self), "link": self.link.to_json(), "total": asdict(self.total)}
 
 
+@dataclass(frozen=True)
+class HeWork:
+    """The homomorphic work of one linear map for one bundle: a share of what a group of them takes together."""
+
+    products: float
+    uploads: float
+    replies: float
+    upload_bytes: float
+    reply_bytes: float
+    messages: int  # of the group
+
+    @classmethod
+    def of(cls, cost: LayerCost) -> HeWork:
+        """Take the map as planned by itself."""
+        return cls(
+            cost.he_products,
+            cost.he_uploads,
+            cost.he_replies,
+            cost.he_upload_bytes,
+            cost.he_reply_bytes,
+            cost.he_messages,
+        )
+
+    def seconds(self, he: HeSeconds) -> float:
+        uploads, replies = self.uploads * (he.encrypt + he.parse), self.replies * (he.reply + he.decrypt)
+        return self.products * he.product + uploads + replies
+
+
 def estimate(
-    program: Program, rates: Rates, link: Link, backend: Backend | None = None, made: Extensions | None = None
+    program: Program,
+    rates: Rates,
+    link: Link,
+    backend: Backend | None = None,
+    made: Extensions | None = None,
+    *,
+    planned: Mapping[str, HeWork] | None = None,
+    bundles: int = 1,
 ) -> Estimate:
     """Estimate with the given backend, or the one that is faster online, and with OTs that are extended this way, or
-    the one that is faster offline for whoever asks often."""
+    the one that is faster offline for whoever asks often.
+
+    `planned` is each map's homomorphic work in a group of so many bundles; without it each is planned by itself."""
     backend = backend or faster_backend(program, rates, link)
     made = made or faster_extensions(program, rates, link, backend, ready=frozenset(("down", "up")))
-    layers = tuple(layer_times(program, dict(layer_costs(program)), rates, link, backend, made=made))
+    costs = dict(layer_costs(program))
+    layers = tuple(layer_times(program, costs, rates, link, backend, bundles, made=made, planned=planned))
     return Estimate(backend, link, (*layers, _ends(program, rates, link, made)))
 
 
@@ -132,13 +170,15 @@ def layer_times(
     bundles: int = 1,
     *,
     made: Extensions = SOFTSPOKEN,
+    planned: Mapping[str, HeWork] | None = None,
 ) -> Iterator[LayerTime]:
     """Time those linear maps whose costs are given. Bundles that are prepared at once share their messages."""
     limbs = -(-program.ring_bits // 8)
     first = next(program.linears).name
     he = rates.he_small if program.ring_bits <= SMALL_DEGREE_BITS else rates.he_large
     for name, cost in costs.items():
-        he_step = _Step(_he_seconds(cost, he), cost.he_messages, cost.he_upload_bytes, cost.he_reply_bytes)
+        work = HeWork.of(cost) if planned is None else planned[name]
+        he_step = _Step(work.seconds(he), work.messages, work.upload_bytes, work.reply_bytes)
         steps = (he_step, *_nonlinear_steps(cost, rates, backend, made))
         offline = sum(step.seconds(rates, link, bundles, overlaps=name != first) for step in steps)
         offline += link.round_trip_s / bundles if name in program.links else 0.0
@@ -248,14 +288,6 @@ def _answer_step(answer: AnswerCost, rates: Rates, made: Extensions) -> _Step:
     up_bytes, down_bytes = ots.bytes(rates, made)
     work = answer.ands * rates.gc.offline + ots.seconds(rates, made)
     return _Step(work, OFFLINE_MESSAGES["gc"], up_bytes, down_bytes + answer.table_bytes)
-
-
-def _he_seconds(cost: LayerCost, he: HeSeconds) -> float:
-    return (
-        cost.he_products * he.product
-        + cost.he_uploads * (he.encrypt + he.parse)
-        + cost.he_replies * (he.reply + he.decrypt)
-    )
 
 
 def relu_units(cost: LayerCost, backend: Backend) -> int:
