@@ -15,7 +15,7 @@ from sphynx.cli.main import app
 from sphynx.data.images import Data, ImageSet, make_data
 from sphynx.design import family
 from sphynx.design.family import asked_family, better_family, read_orders
-from sphynx.design.settings import DesignSettings
+from sphynx.design.settings import DesignSettings, read_budget
 from sphynx.design.stream_order import StreamRequest, taught_recipe, teacher_design
 from sphynx.design.stream_pipeline import StreamPipeline
 from sphynx.design.stream_results import StreamDesignResult
@@ -148,11 +148,11 @@ def test_the_family_is_what_is_named_or_what_the_settings_belong_to() -> None:
 
 
 def test_many_images_and_a_budget_that_streams_fit_make_a_stream(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert better_family(settings(), data())[0] == "cells"
+    assert better_family(read_budget(settings()), data())[0] == "cells"
     assert taught_recipe("auto", {}, data()).label_weight == 0 and teacher_design(data()).width == 2
     monkeypatch.setattr(family, "FEW_IMAGES", 10)
-    assert better_family(settings(), data())[0] == "stream"
-    chosen, why = better_family(settings(relu_budget=3), data())
+    assert better_family(read_budget(settings()), data())[0] == "stream"
+    chosen, why = better_family(read_budget(settings(relu_budget=3)), data())
     assert chosen == "cells" and "no stream network" in why
 
 

@@ -49,7 +49,7 @@ def open_pipeline(
     with open_work(settings) as work:
         images, notes, out = as_data(data), tuple[str, ...](), Path(settings.out)
         if cells is not None and stream is not None:
-            family, why = better_family(settings, images)
+            family, why = better_family(orders.budget, images)
             notes, cells = (why,), cells if family == "cells" else None
         if cells is not None:
             request = cells.request(images)

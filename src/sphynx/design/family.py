@@ -13,11 +13,10 @@ from dataclasses import dataclass
 from sphynx.data.images import DataFace
 from sphynx.design.ordering import Order
 from sphynx.design.request import FEW_IMAGES
-from sphynx.design.settings import DesignSettings
+from sphynx.design.settings import Budget, DesignSettings, read_budget
 from sphynx.design.stream_order import StreamOrder
 from sphynx.errors import InputError
 from sphynx.space.choices import Family, FamilyChoice
-from sphynx.space.planner import parse_percentage, parse_relu_budget
 from sphynx.space.stream_planner import plan_stream
 from sphynx.space.tally import Shape
 
@@ -34,15 +33,16 @@ class Orders:
     """The settings, read for each family that they may mean."""
 
     settings: DesignSettings
+    budget: Budget
     cells: Order | None
     stream: StreamOrder | None
 
 
 def read_orders(settings: DesignSettings) -> Orders:
     """Tell the faults of settings before the data are read, which can take long."""
-    family = asked_family(settings)
-    cells = None if family == "stream" else Order(settings)
-    return Orders(settings, cells, None if family == "cells" else StreamOrder(settings))
+    family, budget = asked_family(settings), read_budget(settings)
+    cells = None if family == "stream" else Order(settings, budget)
+    return Orders(settings, budget, cells, None if family == "cells" else StreamOrder(settings, budget))
 
 
 def asked_family(settings: DesignSettings) -> FamilyChoice:
@@ -69,14 +69,13 @@ def asked_family(settings: DesignSettings) -> FamilyChoice:
     return "cells" if given["cells"] else "stream" if given["stream"] else "auto"
 
 
-def better_family(settings: DesignSettings, data: DataFace) -> tuple[Family, str]:
+def better_family(budget: Budget, data: DataFace) -> tuple[Family, str]:
     """Choose for settings that name none, and say why."""
     images = len(data.train)
     if images <= FEW_IMAGES:
         return "cells", f"Cells: on {images:,} training images streams were not compared with them. `family` chooses."
     try:
-        budget, tolerance = parse_relu_budget(settings.relu_budget), parse_percentage(settings.tolerance)
-        plan_stream(budget, tolerance, Shape(*data.image), data.classes)
+        plan_stream(budget.relus, budget.tolerance, Shape(*data.image), data.classes)
     except InputError as error:
         return "cells", f"Cells: {error.what}."
     return "stream", "Stream: better than cells of as many ReLUs by 5 points on CIFAR-100. `family` chooses."

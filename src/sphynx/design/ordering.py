@@ -1,6 +1,6 @@
 """From what a user asks for to a `Request`: names are looked up, texts read, contradictions refused.
 
-order = Order(settings)       before the data are read, which can take long
+order = Order(settings, budget)       before the data are read, which can take long
 order.request(data)
 """
 
@@ -12,14 +12,13 @@ from typing import Any, Literal
 from sphynx.data.images import Data
 from sphynx.design.request import Request, placement_recipe, search_recipe, training_recipe
 from sphynx.design.retraining import HELD_OUT, too_few_to_rank
-from sphynx.design.settings import DesignSettings
+from sphynx.design.settings import Budget, DesignSettings
 from sphynx.design.stages import split_by_stage
 from sphynx.design.time_budget import parse_duration
 from sphynx.errors import InputError
 from sphynx.run.settings import AUTO
 from sphynx.space.design import parse_positions, stem_for
 from sphynx.space.genotype import Genotype
-from sphynx.space.planner import parse_percentage, parse_relu_budget
 from sphynx.space.published_cells import find_cells, into_sphynx_space
 
 STAGES = ("cells", "placement", "training")
@@ -29,13 +28,12 @@ USUAL_RANDOM_CELLS = 3
 class Order:
     """The settings of a design, read. `notes` says where less is done than was asked for, once there is a request."""
 
-    def __init__(self, settings: DesignSettings) -> None:
+    def __init__(self, settings: DesignSettings, budget: Budget) -> None:
         self.settings, self.notes = settings, tuple[str, ...]()
-        self.relu_budget = parse_relu_budget(settings.relu_budget)
-        self._tolerance = parse_percentage(settings.tolerance)
+        self._budget = budget
         self._placement = _read_places(settings.reduce_at)
-        budget = settings.time_budget
-        self._time_budget = parse_duration(budget) if isinstance(budget, str) else budget
+        time = settings.time_budget
+        self._time_budget = parse_duration(time) if isinstance(time, str) else time
         cells = settings.cells
         self._genotype = into_sphynx_space(cells) if isinstance(cells, Genotype) else find_cells(cells)
         self._changes = _by_stage(settings.settings)
@@ -51,8 +49,8 @@ class Order:
             _, compared_by = training_recipe(asked.compare, {}, data)
         rivals = USUAL_RANDOM_CELLS if asked.random_cells is None else asked.random_cells
         return Request(
-            relu_budget=self.relu_budget,
-            tolerance=self._tolerance,
+            relu_budget=self._budget.relus,
+            tolerance=self._budget.tolerance,
             stem=stem_for(asked.stem, data.image[1]),
             conv_stack=asked.conv_stack,
             genotype=self._genotype,

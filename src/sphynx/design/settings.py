@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from sphynx.config import described, setting
 from sphynx.run.settings import AUTO, SweepSettings
 from sphynx.search.choices import Candidates, StrategyName
 from sphynx.space.choices import IMAGENET_STEM_FROM, ConvStack, FamilyChoice, StemChoice
 from sphynx.space.genotype import Genotype
+from sphynx.space.planner import parse_percentage, parse_relu_budget
 
 if TYPE_CHECKING:
     from sphynx.network.trained import TrainedNetwork
@@ -71,3 +72,14 @@ class DesignSettings(SweepSettings):
         "With a search for an allocation: a file of prices that `sphynx estimate` wrote for the planned stream. "
         "Allocations are then compared by its seconds instead of ReLUs.",
     )
+
+
+class Budget(NamedTuple):
+    """The ReLUs that settings ask for, and how far from them a design may be."""
+
+    relus: int
+    tolerance: float
+
+
+def read_budget(settings: DesignSettings) -> Budget:
+    return Budget(parse_relu_budget(settings.relu_budget), parse_percentage(settings.tolerance))

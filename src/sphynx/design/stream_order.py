@@ -14,7 +14,7 @@ from typing import Any
 
 from sphynx.data.images import Data, DataFace
 from sphynx.design.request import FEW_IMAGES, long_enough, placement_recipe, training_recipe
-from sphynx.design.settings import DesignSettings
+from sphynx.design.settings import Budget, DesignSettings
 from sphynx.design.stages import split_by_stage
 from sphynx.design.time_budget import parse_duration
 from sphynx.errors import InputError
@@ -23,7 +23,6 @@ from sphynx.run.settings import AUTO
 from sphynx.search.placement.recipe import PlacementRecipe, load_placement_recipe
 from sphynx.space.choices import IMAGENET_STEM_FROM
 from sphynx.space.design import stem_for
-from sphynx.space.planner import parse_percentage, parse_relu_budget
 from sphynx.space.prices import Prices, load_prices
 from sphynx.space.reference import ResNet18Design, WideResNetDesign
 from sphynx.space.tally import Shape
@@ -74,12 +73,11 @@ class StreamRequest:
 class StreamOrder:
     """The settings of a design of a stream, read."""
 
-    def __init__(self, settings: DesignSettings) -> None:
+    def __init__(self, settings: DesignSettings, budget: Budget) -> None:
         self.settings = settings
-        self.relu_budget = parse_relu_budget(settings.relu_budget)
-        self._tolerance = parse_percentage(settings.tolerance)
-        budget = settings.time_budget
-        self._time_budget = parse_duration(budget) if isinstance(budget, str) else budget
+        self._budget = budget
+        time = settings.time_budget
+        self._time_budget = parse_duration(time) if isinstance(time, str) else time
         self._changes = split_by_stage(STAGES, settings.settings)
         self._given = tuple(_load(one) for one in _listed(settings.teacher))
         if self._given and settings.teachers > 1:
@@ -100,14 +98,14 @@ class StreamOrder:
         asked, changes = self.settings, self._changes
         training = taught_recipe(asked.recipe, changes["training"], data)
         return StreamRequest(
-            relu_budget=self.relu_budget,
+            relu_budget=self._budget.relus,
             training=training,
             teaching=teaching_recipe(asked.teacher_recipe, changes["teacher"], data),
             teachers=asked.teachers,
             given=self._given,
             allocating=_allocating(changes["allocation"], training, data) if asked.allocation == "search" else None,
             prices=self._prices,
-            tolerance=self._tolerance,
+            tolerance=self._budget.tolerance,
             seed=asked.seed,
             seeds=asked.seeds,
             time_budget=self._time_budget,

@@ -83,7 +83,7 @@ def load_card(name: str, folder: Path = SHIPPED) -> dict[str, Any]:
 
 
 def warning_of(name: str) -> str:
-    """What the card of an installed model says that it is not for; nothing for other networks."""
+    """Return what the card of an installed model says that it is not for; nothing for other networks."""
     return str(load_card(name).get("warning", "")) if name in model_names() else ""
 
 
