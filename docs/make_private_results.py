@@ -6,6 +6,7 @@ python docs/make_private_results.py > docs/results/private.md        (or: make d
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from sphynx.bench.results import BenchRow, BenchRun, Machine, Source, Throughput
 from sphynx.units import bytes_text, seconds_text
 
 RESULTS = Path(__file__).parents[1] / "results" / "private"
+UNIT, NO_BREAK = re.compile(r"(?<=\d) (?=[A-Za-zµ])"), "&nbsp;"  # a number stays with its unit
 AT_REST = 1.5  # a load average at the start, of two cores
 LINKS, CLIENTS = "emulated.json", "clients.json"
 
@@ -84,7 +86,7 @@ def _link_rows(rows: tuple[BenchRow, ...]) -> Iterator[str]:
             f"{bytes_text(memory.server)} / {bytes_text(memory.client)}",
         )
         assert row.equal_to_oracle, row.model
-        yield f"| {' | '.join(cells)} |"
+        yield f"| {' | '.join(UNIT.sub(NO_BREAK, cell) for cell in cells)} |"
 
 
 def _client_rows(rows: tuple[ThroughputRow, ...]) -> Iterator[str]:
@@ -99,7 +101,7 @@ def _client_rows(rows: tuple[ThroughputRow, ...]) -> Iterator[str]:
             " / ".join("-" if cpu_s is None else seconds_text(cpu_s) for cpu_s in (row.server_cpu_s, row.client_cpu_s)),
         )
         assert row.equal_to_oracle, row.model
-        yield f"| {' | '.join(cells)} |"
+        yield f"| {' | '.join(UNIT.sub(NO_BREAK, cell) for cell in cells)} |"
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ import pytest
 
 from sphynx import cli
 from sphynx.api.models import list_models, load_card
+from sphynx.cli.output import called_as
 from sphynx.cli.plan import STREAMS_ARE_BETTER
 from sphynx.cli.verbs import verbs
 from sphynx.units import bytes_text, percent, rate_text, seconds_text, short_number
@@ -73,3 +74,13 @@ def test_numbers_are_written_in_one_way() -> None:
     assert [rate_text(value) for value in (1e9, 1e8)] == ["1 Gbit/s", "100 Mbit/s"]
     assert [percent(0.6928), percent(0.6928, 1), percent(None)] == ["69.28 %", "69.3 %", "-"]
     assert [short_number(value) for value in (25_600, 2.3e6, 12)] == ["25.6K", "2.3M", "12"]
+
+
+def test_a_program_that_the_shell_does_not_find_is_named_by_its_path(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(sys, "argv", [".venv/bin/sphynx", "demo"])
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert called_as() == ".venv/bin/sphynx"
+    (tmp_path / "sphynx").touch(0o755)
+    assert called_as() == "sphynx"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sphynx.cli import options as opt
-from sphynx.cli.output import print_json, print_table
+from sphynx.cli.output import called_as, print_json, print_table
 from sphynx.errors import SphynxError
 from sphynx.units import percent, seconds_text
 
@@ -67,7 +67,8 @@ def demo(
         for scene in scenes:
             _print(scene)
         typer.echo(f"The same as a page: {page.resolve().as_uri()}")
-        typer.echo(f"Your own pictures: sphynx app --open   (digits: sphynx app --open --local {network})")
+        program = called_as()
+        typer.echo(f"Your own pictures: {program} app --open   (digits: {program} app --open --local {network})")
     if not all(scene.all_equal for scene in scenes):
         raise SphynxError(
             "a private answer differs from the integer program's",

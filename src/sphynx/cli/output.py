@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import shlex
+import shutil
 import sys
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
@@ -52,7 +54,13 @@ def say_next(*words: str) -> None:
     """Tell a person in a terminal which command usually comes next."""
     if sys.stderr is not None and sys.stderr.isatty():
         sys.stdout.flush()
-        sys.stderr.write(f"Next: {shlex.join(words)}\n")
+        sys.stderr.write(f"Next: {shlex.join([called_as(), *words[1:]])}\n")
+
+
+def called_as() -> str:
+    """Return what starts this program from here: its path where the shell would not find it, as in a new clone."""
+    found = shutil.which("sphynx") or Path(sys.argv[0]).name != "sphynx"
+    return "sphynx" if found else sys.argv[0]
 
 
 def count(value: int) -> str:
