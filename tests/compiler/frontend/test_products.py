@@ -51,6 +51,7 @@ PRODUCTS: dict[str, tuple[Callable[[], nn.Module], int, int]] = {  # with how ma
     "spread by hand": (lambda: two(lambda x, y: x * y[:, :1].expand_as(x)), 1, 0),
     "halves": (lambda: Call(lambda m, x: torch.mul(*m.both(x).chunk(2, 1)), both=nn.Conv2d(4, 8, 1)), 1, 0),
     "vectors": (lambda: two(lambda x, y: x.mean(3).flatten(1) * y.mean(3).flatten(1)), 1, 0),
+    "a sum of parts": (lambda: two(lambda x, y: (x.unflatten(1, (2, 2)) * y.unflatten(1, (2, 2))).sum(1)), 1, 0),
     "a square": (lambda: two(lambda x, y: x * x + y**2), 0, 2),
     "matrices": (lambda: two(attention), 2, 0),
     "a narrow matrix": (lambda: two(wide), 1, 0),

@@ -23,6 +23,8 @@ from sphynx.space.tally import Shape
 
 def reduced(walker: Walker, op: Operation) -> Value:
     value = walker.value(op)
+    if len(value.dims) > 3:
+        return _of_many_axes(walker, op, value)
     waiting = value.unreduced or Unreduced(value, frozenset(), tuple(range(len(value.dims))), 1.0)
     axes = _axes(walker, op, value)
     if op.kind == "ReduceSum":
@@ -34,6 +36,17 @@ def reduced(walker: Walker, op: Operation) -> Value:
     if reader is not None and reader.kind in ("ReduceMean", "ReduceSum"):
         return Value(value.node, dims, unreduced=waiting)
     return Value(_mean(walker, op, waiting), dims)
+
+
+def _of_many_axes(walker: Walker, op: Operation, value: Value) -> Value:
+    """A mean or sum of more axes than a map has: each line of what goes becomes a row."""
+    axes = sorted(_axes(walker, op, value))
+    dims, _ = _left(op, value, {*axes})
+    kept = [axis for axis in range(len(value.dims)) if axis not in axes]
+    length = prod(value.dims[axis] for axis in axes)
+    turned = value.moved(value.numbers().transpose([*kept, *axes]).reshape(-1, length))
+    factor = float(length) if op.kind == "ReduceSum" else 1.0
+    return Value(_mean(walker, op, Unreduced(turned, frozenset({1}), (0,), factor)), dims)
 
 
 def largest(walker: Walker, op: Operation) -> Value:
