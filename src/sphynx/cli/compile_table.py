@@ -185,10 +185,12 @@ def _estimate(program: Program, deployment: Deployment) -> tuple[Estimate, Rates
     from sphynx.program.cost.estimate import estimate
     from sphynx.program.cost.kept_rates import kept_rates
     from sphynx.program.cost.rates import REFERENCE
+    from sphynx.protocol.planned_he import planned_he
 
     kept = kept_rates()
     rates = kept or REFERENCE
-    return estimate(program, rates, deployment.link, deployment.backend), rates, kept is not None
+    found = estimate(program, rates, deployment.link, deployment.backend, planned=planned_he(program))
+    return found, rates, kept is not None
 
 
 def _rows(program: Program) -> list[Row]:
