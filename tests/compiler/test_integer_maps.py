@@ -18,12 +18,12 @@ STEP = Linear("map", (Term("a", 3, 3, 2, 1, 1, 1), Term("b", 1, 1, shift=3)), SH
 def case(bits: int, weight_bits: int, *, signed: bool, seed: int) -> tuple[dict[str, Array], dict[str, Array]]:
     random = np.random.default_rng(seed)
     low = -(1 << bits) + 1 if signed else 0
-    tensors = {
+    tensors: dict[str, Array] = {
         "a": random.integers(low, 1 << bits, (3, 5, 6, 6)),
         "b": random.integers(low, 1 << bits, (3, 2, 3, 3)),
     }
     top = (1 << (weight_bits - 1)) - 1
-    weights = {
+    weights: dict[str, Array] = {
         STEP.weight_name(0): random.integers(-top, top + 1, (4, 5, 3, 3)).astype(np.int16),
         STEP.weight_name(1): random.integers(-top, top + 1, (4, 2, 1, 1)).astype(np.int16),
         STEP.bias_name: random.integers(-1 << 40, 1 << 40, SHAPE),
