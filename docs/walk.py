@@ -48,6 +48,7 @@ SEEN = (
 @dataclass
 class Walk:
     pictures: Path
+    commit: str = ""
     steps: list[tuple[str, str, float]] = field(default_factory=list)
 
     def keep(self, does: str, sees: str, seconds: float) -> None:
@@ -60,9 +61,8 @@ class Walk:
 
     def to_text(self) -> str:
         cores, load = os.cpu_count(), os.getloadavg()[2]
-        commit = _said(["git", "-C", str(ROOT), "rev-parse", "--short=12", "HEAD"])
         lines = [
-            f"From the README's top to an answer, at {commit}: {cores} {platform.machine()} cores, with a load of",
+            f"From the README's top to an answer, at {self.commit}: {cores} {platform.machine()} cores, with a load of",
             f"{load:.1f} over the last 15 minutes, the walk's own included.",
             "",
             "| what the stranger does | what is seen | seconds | since the start |",
@@ -95,6 +95,7 @@ def _walk(walk: Walk, folder: Path) -> None:
     home.mkdir()
     began = time.monotonic()
     subprocess.run(["git", "clone", "-q", str(ROOT), str(clone)], check=True)
+    walk.commit = _said(["git", "-C", str(clone), "rev-parse", "--short=12", "HEAD"])
     readme = (clone / "README.md").read_text()
     assert f"    {DEMO} " in readme and f"`{PAGE}`" in readme, "the README's top has other commands"
     walk.keep(
