@@ -249,7 +249,8 @@ void OtReceiver::extend(WordSpan choices, bool random_choices, BlockSpan message
                   const BlockSpan rows(memory, 128 * columns);
                   std::copy_n(rows_at(column), rows.size(), memory);
                   if (checked) hashes.add(rows, BlockView(r).subspan(column, columns));
-                  store_transposed(rows, t.subspan(128 * column, ots));
+                  // Columns that only the check needs hold no OT, and t ends before them.
+                  if (ots > 0) store_transposed(rows, t.subspan(128 * column, ots));
                   zeroise(memory, sizeof memory);
               });
     if (checked) {
@@ -340,7 +341,7 @@ bool OtSender::extend(bool random_choices, BlockView message, BlockSpan q, unsig
                   }
                   const BlockView all_rows(rows, 128 * columns);
                   if (checked) hashes.add(all_rows, {});
-                  store_transposed(all_rows, q.subspan(128 * column, ots));
+                  if (ots > 0) store_transposed(all_rows, q.subspan(128 * column, ots));
                   zeroise(rows, sizeof rows);
               });
     streams_.next_column_block += column_blocks;
