@@ -143,9 +143,9 @@ layers: $(TOOLS)
 test-python: $(TOOLS)
 	$(PYTEST) -m 'not slow'
 
-# Which lines of Python no test runs, those of started processes included. A quarter of an hour more than `test-python`.
+# Which lines of Python no test runs, those of started processes included: all tests, half an hour of two cores.
 # What ran is written also where a test failed. COVERED names the tests, for a trial.
-COVERED = -m 'not slow'
+COVERED =
 coverage: $(TOOLS)
 	test -x $(BIN)/coverage || $(PIP) coverage
 	rm -rf out/coverage && mkdir -p out/coverage

@@ -13,9 +13,9 @@ KEPT = Path(__file__).parents[1] / "results" / "coverage.json"
 
 HEADER = """# Coverage
 
-Of the statements in each package of `src/sphynx`, those that at least one test of `make test` runs, in the processes
-that tests start as well, except in those that they kill. Not counted: the slow tests of `make test-all`, C++ (its
-tests run under sanitizers, and every public function of the core is called from Python's), lines that need a GPU.
+Of the statements in each package of `src/sphynx`, those that at least one test runs, slow ones among them, in the
+processes that tests start as well, except in those that they kill. Not counted: C++ (its tests run under sanitizers,
+and every public function of the core is called from Python's), and what needs a GPU or several machines.
 
     make coverage && cp out/coverage/packages.json results/coverage.json && make docs
 

@@ -59,5 +59,6 @@ def test_a_terminal_reads_words_and_a_file_json(compiled_folder: Path, authority
     os.close(screen)
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
         assert server.stderr is not None
-        assert json.loads(server.stderr.readline())["event"] == "serving"
-        server.send_signal(signal.SIGINT)
+        line = server.stderr.readline()
+        server.send_signal(signal.SIGINT)  # before the line is judged: a server that is not stopped is waited for
+    assert json.loads(line)["event"] == "serving"

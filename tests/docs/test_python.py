@@ -40,7 +40,7 @@ def test_the_readme(tmp_path: Path, warm: Warm) -> None:
     shell = shell.replace("sphynx serve", f"sphynx serve --listen {address} --metrics 127.0.0.1:0")
     shell = shell.replace("sphynx infer", f"sphynx infer --server {address}")
     shown = run(["bash", "-e", "-c", f"trap 'kill %1' EXIT\n{shell}"], tmp_path, warm.environment)
-    assert re.search(r"digit\.png\W+\d\W+\d+\.\d\d%", shown)
+    assert re.search(r"digit\.png\W+\d\W+\d+\.\d\d %", shown)
     python = python.replace('compare="none")', 'compare="none", settings={"training.epochs": 1})')
     relus, accuracy, label, probability, seconds = run(
         [str(warm.programs / "python"), "-c", python], tmp_path, warm.environment

@@ -12,7 +12,6 @@ from sphynx.run.settings import AUTO, SweepSettings
 from sphynx.search.choices import Candidates, StrategyName
 from sphynx.space.choices import IMAGENET_STEM_FROM, ConvStack, FamilyChoice, StemChoice
 from sphynx.space.genotype import Genotype
-from sphynx.space.planner import parse_percentage, parse_relu_budget
 
 if TYPE_CHECKING:
     from sphynx.network.trained import TrainedNetwork
@@ -82,4 +81,6 @@ class Budget(NamedTuple):
 
 
 def read_budget(settings: DesignSettings) -> Budget:
+    from sphynx.space.planner import parse_percentage, parse_relu_budget  # help shows settings, and plans nothing
+
     return Budget(parse_relu_budget(settings.relu_budget), parse_percentage(settings.tolerance))
