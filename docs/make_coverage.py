@@ -9,7 +9,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-KEPT = Path(__file__).parents[1] / "results" / "coverage.json"
+KEPT = Path(__file__).parents[1] / "results" / "coverage" / "packages.json"
 
 HEADER = """# Coverage
 
@@ -17,7 +17,7 @@ Of the statements in each package of `src/sphynx`, those that at least one test 
 processes that tests start as well, except in those that they kill. Not counted: C++ (its tests run under sanitizers,
 and every public function of the core is called from Python's), and what needs a GPU or several machines.
 
-    make coverage && cp out/coverage/packages.json results/coverage.json && make docs
+    make coverage && cp out/coverage/packages.json results/coverage/packages.json && make docs
 
 `out/coverage/files.txt` then has each file.
 """

@@ -1,4 +1,4 @@
-"""Adds up the JSON of coverage.py by package: `python -m tools.coverage_by_package FILES -o results/coverage.json`."""
+"""Adds up the JSON of coverage.py by package: `python -m tools.coverage_by_package FILES -o packages.json`."""
 
 from __future__ import annotations
 
