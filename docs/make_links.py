@@ -41,6 +41,10 @@ The first needs root. Where the kernel has netem it delays and limits the packet
 interfaces does, which shares the parties' cores.
 """
 
+DOUBT = """On a virtual machine whose host has other guests, rows over loopback and lan differ by up to three times from
+one run of this benchmark to the next (stream-cifar100-25k, GMW, loopback: 7 and 21 ms, 25 minutes apart); so smaller
+ratios there may be the host's. Over wan delays dominate, and ratios are the link's."""
+
 TABLE = """
 Medians; online in ms, offline in s, ratios to the emulated link, MB of both directions.
 
@@ -81,7 +85,7 @@ def page(folder: Path) -> str:
     if max(run.machine.load_average[0] for run in (real, emulated)) > AT_REST:
         lines.append("Other work shared the cores: times are rough, and ratios say little except over wan.")
     else:
-        lines += _changes(pairs)
+        lines += [*_changes(pairs), "", DOUBT]
     return "\n".join(lines) + "\n"
 
 
