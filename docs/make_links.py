@@ -41,9 +41,9 @@ The first needs root. Where the kernel has netem it delays and limits the packet
 interfaces does, which shares the parties' cores.
 """
 
-DOUBT = """On a virtual machine whose host has other guests, rows over loopback and lan differ by up to three times from
-one run of this benchmark to the next (stream-cifar100-25k, GMW, loopback: 7 and 21 ms, 25 minutes apart); so smaller
-ratios there may be the host's. Over wan delays dominate, and ratios are the link's."""
+DOUBT = """Over loopback the two columns differ in nothing but cores, pinned apart here and shared by both parties
+there, and in what other guests of the host took in between. How far its ratios are from 1 says how much of lan's is
+the machine's. Over wan delays dominate, and ratios are the link's."""
 
 TABLE = """
 Medians; online in ms, offline in s, ratios to the emulated link, MB of both directions.

@@ -246,7 +246,7 @@ class Compiled:
         """Time and traffic of one private inference, layer by layer, on this machine, which is measured once.
 
         `link` is loopback, lan, wan, or one such as "20ms,300Mbit". Without a `backend`: for the one that is faster
-        online. Offline it is what each of so many `bundles` takes that are prepared at once.
+        online. Offline figures are for one of `bundles` that are prepared together.
         """
         from sphynx.api.rates import machine_rates
 

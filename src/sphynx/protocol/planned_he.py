@@ -19,8 +19,8 @@ def group_size(program: Program) -> int:
 
 @lru_cache(maxsize=16)
 def planned_he(program: Program, bundles: int = 1) -> dict[str, HeWork]:
-    """Count for each linear map what one of so many bundles takes that are made together. An upload belongs to the map
-    that reads it first."""
+    """Count the homomorphic work of each linear map for one bundle of a group of `bundles`. An upload counts for the
+    map that reads it first."""
     plan = plan_images(program, bundles)
     images, sent = plan.whole(bundles), set[Upload]()
     found = {}

@@ -16,7 +16,7 @@ class Room:
         self._folder, self._bundles, self.quota_bytes, self._shared = folder, bundles, quota_bytes, shared
 
     def check_quota(self, count: int, bundle_bytes: int, *, kept_bytes: int) -> None:
-        """Refuse bundles that do not fit beside the others, or whose owner, which keeps so many, takes too much."""
+        """Refuse bundles that exceed the quota, or the share of an owner who keeps `kept_bytes` already."""
         used_bytes, needed_bytes = self.used_bytes(), count * bundle_bytes
         is_first = count == 1 and not kept_bytes
         leaves_bytes = self.quota_bytes - used_bytes - needed_bytes

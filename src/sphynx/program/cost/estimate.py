@@ -116,7 +116,8 @@ def estimate(
     """Estimate with the given backend, or the one that is faster online, and with OTs that are extended this way, or
     the one that is faster offline for whoever asks often.
 
-    `planned` is each map's homomorphic work in a group of so many bundles; without it each is planned by itself."""
+    `planned` is each map's homomorphic work for one bundle of a group of `bundles`; without it, each map is planned
+    alone."""
     backend = backend or faster_backend(program, rates, link)
     made = made or faster_extensions(program, rates, link, backend, ready=frozenset(("down", "up")))
     costs = dict(layer_costs(program))

@@ -64,7 +64,7 @@ class Rates:
 
 
 # Measured: a 2-core Neoverse-N1 at 2.5 GHz with nothing else to do, medians of five runs of
-# `sphynx estimate sphynx-cifar100-25k --recalibrate --json`; spreads are below 8 %, of gc's offline work 15 %. Messages
+# `bench.calibrate`, measuring afresh; spreads are below 8 %, of gc's offline work 15 %. Messages
 # were timed while the other party sent one as well. GMW's were measured when it had 14 messages a layer
 # and 1.85 times as many OTs, times 1.12 offline and 1.5 online for each OT: what digits of four bits made of the
 # protocol just before them, on two x86-64 cores, by the medians of three such runs of both.
