@@ -23,6 +23,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
+from pathlib import Path
 
 from sphynx.program.cost.link import Link
 
@@ -38,7 +39,7 @@ _TUN_F_CSUM, _TUN_F_TSO4 = 0x01, 0x02
 
 def enter_network(holder: int) -> None:
     """Move this process to the network namespace of another."""
-    with open(f"/proc/{holder}/ns/net") as namespace:  # noqa: PTH123 - a file descriptor is wanted
+    with Path(f"/proc/{holder}/ns/net").open() as namespace:
         if ctypes.CDLL(None, use_errno=True).setns(namespace.fileno(), CLONE_NEWNET):
             raise OSError(ctypes.get_errno(), "setns")
 
