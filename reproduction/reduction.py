@@ -1,19 +1,20 @@
 """One ResNet18 for CIFAR-100 taken down to budgets of ReLUs by every method, from one teacher and by one recipe.
 
-    teacher   ResNet18, the original of all
+    teacher   ResNet18, the original of all, kept in eight bits
     rivals    the paper's four, at one point each of its figure
     ours      `auto`: stream and channels at 50K and 25K
     later     what came after the paper, at 50K and 25K; autorep at 12.9K as well
     seeds     at 25K two more seeds of ours and of the best rival
     own       the stream at 25K for as many epochs as its minutes allow beside the others'
-    table     all that is finished, beside published rows; what is needed elsewhere in results.tgz and state.NN
+    table     all that is finished, beside published rows; packs results.tgz, and weights into state.NN
 
     python -m reproduction.reduction rivals table --data cifar-packed -o runs/reduction --minutes 9 --jobs 3
 
-Each call goes on where the one before was stopped; `--state` takes up what `table` packed on another machine: the
-teacher and whatever is finished. `--jobs` reductions at a time share the device, each in a process of its own (on a
-GPU: under MPS). All networks are trained on the same 96 % of the training images, on the same views of them, whose
-logits the teacher computes once.
+Each call goes on where the one before was stopped; `--state` takes up what `table` packed on another machine:
+results.tgz has all designs, masks and results; state.NN the weights in eight bits, the teacher's and then as many
+reduced networks' as `--limit` allows, our own first, then the most accurate. `--jobs` reductions at a time share the
+device, each in a process of its own (on a GPU: under MPS). All networks are trained on the same 96 % of the training
+images, on the same views of them, whose logits the teacher computes once.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from pathlib import Path
 from typing import Any
 
 import sphynx
+from reproduction.compact import keep_compact
 from reproduction.gpu.state import pack_results, pack_state, unpack
 from reproduction.tasks import Task, run_tasks
 from sphynx.data.images import Data
@@ -49,6 +51,7 @@ from sphynx.train.runs import as_teacher
 from sphynx.train.views import VIEWS
 
 TEACHER, TABLE = "teacher", "table"
+TRAINED = "teacher-trained"  # in full precision, as only the machine that trained it has it
 LEAST_TEACHER = 0.775
 # ResNet18 reached 78.08 % by it, in 1.4 minutes of an H200 (results/cifar100/teacher-resnet18-100-mix-b.json).
 TEACHER_SETTINGS = {
@@ -65,7 +68,8 @@ SEARCH_EPOCHS: Mapping[Method, int] = {
 }  # fmt: skip
 DEFAULT_SEARCH_EPOCHS = 24
 MORE_SEEDS = (1, 2)
-STATE_LIMIT = 48 << 20  # bytes
+STATE_LIMIT = 48.0  # MiB
+OWN: frozenset[str] = frozenset({"auto", "stream", "channels"})
 MOST_PUBLISHED_RELUS = 60_000
 
 
@@ -133,11 +137,13 @@ class Plan:
         return [Point(method, "25k", seed) for method in methods for seed in MORE_SEEDS]
 
     def _train_teacher(self) -> None:
+        """What is kept is what teaches, on every machine: in eight bits it is small enough to be taken along."""
         image, width = Shape(*self.data.image), int(self.small.get("width", 64))
         design = ResNet18Design(width, image, self.data.classes, stem_for("auto", image.height))
         settings = {**TEACHER_SETTINGS, **self.small.get("teacher", {})}
-        out = self.out / TEACHER
-        sphynx.train_network(design, self.data, out=out, recipe="teacher", settings=settings, resume=True)
+        trained = self.out / TRAINED
+        sphynx.train_network(design, self.data, out=trained, recipe="teacher", settings=settings, resume=True)
+        keep_compact(trained, self.out / TEACHER, self.data)
 
     def _reduce(self, point: Point) -> None:
         if self.teacher_accuracy() < LEAST_TEACHER and not self.small:
@@ -176,8 +182,17 @@ class Plan:
     def _recipe(self) -> str:
         return str(self.small.get("recipe", "distil"))
 
-    def print_table(self, kept: Path) -> None:
-        """Pack what a further machine needs, too: the teacher, and all that is small."""
+    def by_worth(self) -> list[str]:
+        """Finished reductions, those first whose weights are to be kept first; further seeds come last."""
+        results = self.results()
+
+        def order(name: str) -> tuple[bool, bool, float]:
+            return not name.endswith("-seed0"), name.split("-")[0] not in OWN, -results[name].best.accuracy
+
+        return sorted(results, key=order)
+
+    def print_table(self, kept: Path, limit: float) -> None:
+        """Pack what a further machine needs, too: the teacher, all that is small, and weights up to `limit` MiB."""
         print(f"teacher: {self.teacher_accuracy():.2%}")
         print(
             "| network | method | ReLUs | comparisons | squares | truncations | accuracy | as the teacher | minutes |"
@@ -196,7 +211,8 @@ class Plan:
             if row.data == "cifar100" and row.relus and row.relus <= MOST_PUBLISHED_RELUS:
                 print(f"| published | {row.method} | {row.relus:,} | | | | {row.accuracy:.2f}% | | |")
         pack_results(self.out, kept, {TEACHER, "logs", *self.results()})
-        for line in pack_state(self.out, kept, [(TEACHER, "model")], STATE_LIMIT):
+        weights = [(TEACHER, "model"), *((name, "compact") for name in self.by_worth())]
+        for line in pack_state(self.out, kept, weights, int(limit * 2**20)):
             print(line)
 
 
@@ -212,6 +228,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", default="", help="methods, such as snl,senet: no others of these stages")
     parser.add_argument("--state", type=Path, help="a folder with what `table` packed")
     parser.add_argument("--keep", type=Path, help="where `table` packs; by default OUT/kept")
+    parser.add_argument("--limit", type=float, default=STATE_LIMIT, help="of all state.NN together, in MiB")
     parser.add_argument("--settings", type=json.loads, default={}, help='of every reduction: {"training.epochs": 60}')
     parser.add_argument("--small", type=json.loads, default={}, help="to try it out: width, teacher, recipe, budgets")
     options = parser.parse_args(words)
@@ -224,7 +241,7 @@ def main(words: Sequence[str] | None = None) -> int:
     seconds = 60 * options.minutes - (time.monotonic() - began)
     done = run_tasks(tasks, list(tasks), jobs=options.jobs, seconds=seconds, logs=options.out / "logs")
     if TABLE in options.stages and tasks[TEACHER].makes.is_file():
-        plan.print_table(options.keep or options.out / "kept")
+        plan.print_table(options.keep or options.out / "kept", options.limit)
     return 0 if done else 3
 
 

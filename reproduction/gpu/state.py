@@ -1,7 +1,7 @@
 """Pack what goes from one machine to the next: all results, which are small, and the checkpoints of what is unfinished.
 
 results.tgz      every run's JSON files, metrics, figures and logs
-state.NN         parts of one tar with checkpoints and teachers, the most important first, up to a limit
+state.NN         parts of one tar with checkpoints and weights, the most important first, up to a limit
 
 A training's checkpoint is kept exactly (deflated: widths are padded with zeros). A search's is too large for that
 (182 MB for C=16): its architecture, Adam and rows are kept exactly, kernels in 8 bits per output channel, momentum not
@@ -19,8 +19,11 @@ from typing import Any
 
 import torch
 
+from reproduction.compact import compact_bytes
+
 PART = 15 << 20  # bytes
 SMALL = {".json", ".jsonl", ".svg", ".log", ".txt"}
+WEIGHTS = ("model", "compact")
 KERNEL = 4  # dimensions of a kernel; reductions that are stacked have five
 
 
@@ -37,11 +40,12 @@ def pack_results(runs: Path, out: Path, folders: Collection[str] | None = None) 
 
 
 def pack_state(runs: Path, out: Path, unfinished: list[tuple[str, str]], limit: int) -> list[str]:
-    """`unfinished`: (folder, "train", "search", "place" or "model"), by priority. Says what it kept and left out."""
+    """`unfinished`: (folder, kind), by priority; "train", "search" or "place" for its checkpoint, "model" for its
+    weights, "compact" for these in eight bits. Says what it kept and left out."""
     said, total, buffer = [], 0, io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as tar:
         for folder, kind in unfinished:
-            path = runs / folder / ("model.safetensors" if kind == "model" else "checkpoint.pt")
+            path = runs / folder / ("model.safetensors" if kind in WEIGHTS else "checkpoint.pt")
             if not path.is_file():
                 continue
             data = _pack(path, kind)
@@ -100,6 +104,8 @@ def _pack(path: Path, kind: str) -> bytes:
         small = io.BytesIO()
         torch.save(_small(saved), small)
         return zlib.compress(small.getvalue(), 1)
+    if kind == "compact":
+        return zlib.compress(compact_bytes(path.parent), 1)
     return zlib.compress(path.read_bytes(), 1)
 
 

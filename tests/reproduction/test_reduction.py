@@ -5,11 +5,15 @@ from pathlib import Path
 
 import pytest
 from reproduction.gpu.state import pack_results, unpack
-from reproduction.reduction import STAGES, TEACHER, Plan, Point, main
+from reproduction.reduction import STAGES, TEACHER, TRAINED, Plan, Point, main
 
 import sphynx
+from sphynx.network.trained import load_trained
 from sphynx.reduce.results import REDUCTION, Reduced, ReduceResult
+from sphynx.space.artifact import MODEL
 from sphynx.space.reduced import NonlinearCounts
+from sphynx.train.results import RESULT, TrainResult
+from sphynx.train.views import weights_digest
 
 SMALL = json.dumps(
     {
@@ -47,6 +51,16 @@ def test_what_is_unfinished_is_not_packed(tmp_path: Path) -> None:
     assert [file.name for file in (tmp_path / "there").iterdir()] == ["finished"]
 
 
+def test_our_own_weights_are_kept_first_then_the_most_accurate(tmp_path: Path) -> None:
+    reductions = {"snl-50k-seed0": 0.74, "senet-50k-seed0": 0.75, "auto-25k-seed1": 0.73, "auto-25k-seed0": 0.72}
+    for name, accuracy in reductions.items():
+        (tmp_path / name).mkdir()
+        one = Reduced(name.split("-")[0], NonlinearCounts(relus=25_000), accuracy, accuracy, 3.0)
+        (tmp_path / name / REDUCTION).write_text(json.dumps(ReduceResult(25_000, 557_056, 0.78, (one,)).to_json()))
+    worth = Plan(sphynx.open_data("digits"), tmp_path).by_worth()
+    assert worth == ["auto-25k-seed0", "senet-50k-seed0", "snl-50k-seed0", "auto-25k-seed1"]
+
+
 @pytest.mark.slow
 def test_a_stage_goes_on_elsewhere(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     here, there, small = tmp_path / "here", tmp_path / "there", ["--small", SMALL, "--settings", BRIEF]
@@ -55,8 +69,19 @@ def test_a_stage_goes_on_elsewhere(tmp_path: Path, capsys: pytest.CaptureFixture
     state = here / "kept"
     assert {file.name for file in state.iterdir()} == {"results.tgz", "state.00"}
     assert main(["later", "--data", "digits", *small, "-o", str(there), "--state", str(state), "--minutes", "0"]) == 3
-    assert (there / TEACHER / "model.safetensors").read_bytes() == (here / TEACHER / "model.safetensors").read_bytes()
+    for folder in (TEACHER, "deepreduce-50k-seed0"):  # the latter's kernels in eight bits there
+        assert load_trained(there / folder).design == load_trained(here / folder).design
+    assert (there / TEACHER / MODEL).read_bytes() == (here / TEACHER / MODEL).read_bytes()
+    kept, trained = (read_result(here / folder) for folder in (TEACHER, TRAINED))
+    assert kept.weights == weights_digest(load_trained(there / TEACHER).module) != trained.weights
+    assert kept.accuracy == sphynx.evaluate_network(here / TEACHER, "digits").accuracy
+    assert (there / TEACHER / MODEL).stat().st_size < 0.5 * (here / TRAINED / MODEL).stat().st_size
+    assert kept.minutes == trained.minutes > 0
     assert not list(there.glob("later*")) and not (there / "views.safetensors").exists()
     capsys.readouterr()
     assert main([*words, "-o", str(there)]) == 0  # nothing is left to do
     assert "| deepreduce-50k-seed0 | deepreduce | 672 |" in capsys.readouterr().out
+
+
+def read_result(run: Path) -> TrainResult:
+    return TrainResult.from_json(json.loads((run / RESULT).read_text()))
