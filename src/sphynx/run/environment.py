@@ -7,6 +7,7 @@ import os
 import platform
 import subprocess
 import sys
+from collections.abc import Iterable
 from functools import cache
 from importlib import metadata
 from pathlib import Path
@@ -55,9 +56,14 @@ def source_hash() -> str:
     """A hash of the package's Python source: the same number means the same program, with or without git. Taken once
     in a process, which does not load what changes later."""
     root = Path(version.__file__).parent
+    return digest_of_sources((str(path.relative_to(root)), path.read_bytes()) for path in sorted(root.rglob("*.py")))
+
+
+def digest_of_sources(files: Iterable[tuple[str, bytes]]) -> str:
+    """Digest names and contents, in the order of the names as paths."""
     digest = hashlib.sha256()
-    for path in sorted(root.rglob("*.py")):
-        digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes() + b"\0")
+    for name, content in files:
+        digest.update(name.encode() + b"\0" + content + b"\0")
     return digest.hexdigest()[:16]
 
 
