@@ -1,4 +1,4 @@
-"""How numbers are written everywhere for people: three digits and a unit, or a share in percent."""
+"""How numbers are written everywhere for people, three digits and a unit or a share in percent, and class names."""
 
 from __future__ import annotations
 
@@ -50,3 +50,8 @@ def duration(seconds: float) -> str:
 def percent(share: float | None, digits: int = 2) -> str:
     """69.28 %, of the share 0.6928"""
     return "-" if share is None else f"{share:.{digits}%}".replace("%", " %")
+
+
+def class_text(name: str) -> str:
+    """pine tree, of the class pine_tree"""
+    return name.replace("_", " ").strip() or name

@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 
 from sphynx.cli.main import app
 from sphynx.errors import InputError
+from tests.service.processes import WAIT_S
 
 
 def test_the_server_is_elsewhere_or_here(tmp_path: Path) -> None:
@@ -36,6 +37,19 @@ def test_a_server_that_does_not_listen_yet_is_one_line_of_warning(authority: Pat
             line = started.stderr.readline()
             started.terminate()
     assert line == f"warning: {address} refuses connections: waiting up to 10 s for the server to start\n"
+
+
+def test_killed_it_leaves_no_server(compiled_folder: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "sphynx.cli.main", "app", "--local", str(compiled_folder), "--ready", "0"]
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as started:
+        assert started.stdout is not None
+        assert started.stdout.readline().startswith("http://")
+        started.kill()
+        rest, _ = started.communicate(
+            timeout=WAIT_S
+        )  # its server has the same output, which ends with the last of both
+    assert rest == ""
 
 
 def test_it_prepares_ahead_and_leaves_nothing_behind(

@@ -35,5 +35,4 @@ def test_the_page_on_growth_has_the_kept_rows() -> None:
     kept = json.loads((ROOT / "results" / "speed" / "cores-16.json").read_text())
     for row in kept["rows"]:
         shown = f"| {row['cores']} | {row['inferences_per_s']:.1f} | {row['speedup']:.2f}x |"
-        assert shown in page and f"| {1000 * row['online_s']:.0f} ms | {1000 * row['online_p95_s']:.0f} ms |" in page
-        assert row["equal_to_oracle"]
+        assert shown in page and row["equal_to_oracle"]

@@ -2,12 +2,14 @@
 
 import base64
 import io
+import json
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from PIL import Image
 
+from sphynx.cli.demo import _print, _to_json
 from sphynx.data.sample_pictures import sample_photographs
 from sphynx.demo.page import COLUMNS, cost_rows, demo_page, noise_pixels
 from sphynx.demo.scenes import SHIPPED_MODEL, Answer, Question, Scene, has_shipped_scene
@@ -91,3 +93,16 @@ def test_pictures_travel_inside_the_page(channels: int) -> None:
 def test_photographs_and_the_shipped_model_are_there() -> None:
     assert len(sample_photographs()) >= 2
     assert has_shipped_scene() and SHIPPED_MODEL in model_names()
+
+
+def test_class_names_are_written_as_people_write_them(capsys: pytest.CaptureFixture[str]) -> None:
+    tree = replace(two_classes(), outputs=(Output("logits", "logits", class_names=("pine_tree", "8")),))
+    answers = tuple(
+        replace(one, private=replace(one.private, program=tree), plaintext_label="pine_tree")
+        for one in (answer("gmw", 0.02, truth="pine_tree"), answer("gc", 0.08, truth="pine_tree"))
+    )
+    shown = replace(scene(), answers=answers)
+    _print(shown)
+    for text in (capsys.readouterr().out, demo_page([shown])):
+        assert "pine tree" in text and "pine_tree" not in text
+    assert '"pine_tree"' in json.dumps(_to_json(shown))

@@ -87,20 +87,21 @@ def test_the_card_says_what_is_measured_and_what_is_estimated() -> None:
 
 
 def test_wrong_answers_and_classes_are_marked() -> None:
-    asked = (Asked("data:,", "cat", "dog", 0.51, True), Asked("data:,", "dog", "dog", 0.9, True))
+    asked = (Asked("data:,", "cat", "dog", 0.51, True), Asked("data:,", "lap_dog", "lap_dog", 0.9, True))
     summary = replace(
         SUMMARY,
         asked=asked,
-        class_names=("cat", "dog"),
+        class_names=("cat", "lap_dog"),
         confusion=((3, 1), (0, 4)),
-        classes=(ClassScore("cat", 4, 0.75, "dog", 1), ClassScore("dog", 4, 1.0, "", 0)),
+        classes=(ClassScore("cat", 4, 0.75, "lap_dog", 1), ClassScore("lap_dog", 4, 1.0, "", 0)),
     )
     assert [picture.wrong for picture in summary.pictures()] == [True, False]
     table = summary.class_table()
-    assert table is not None and table.rows == [["cat", "75.00 %", "4", "dog (1)"]]
+    assert table is not None and table.rows == [["cat", "75.00 %", "4", "lap dog (1)"]]
     assert table.notes == ["1 of 2 classes have no error."]
     html = make_report(read_sources([RESULTS / "paper-80.json"]), {}, summary=summary).html
     assert html.count("<em>wrong</em>") == 1 and 'id="confusion"' in html
+    assert "cat mistaken for lap dog" in html and "lap_dog" not in html  # names as people write them
 
 
 @pytest.mark.parametrize("width", [332.0, 720.0])

@@ -10,7 +10,7 @@ import typer
 
 from sphynx.cli.output import count, print_json, print_table
 from sphynx.errors import InputError, SphynxError
-from sphynx.units import bytes_text, percent, seconds_text
+from sphynx.units import bytes_text, class_text, percent, seconds_text
 
 if TYPE_CHECKING:
     from sphynx.program.ir import Program
@@ -83,7 +83,7 @@ class Answers:
 
 def _shown(seen: Prediction, top: int, unsure_below: float) -> list[tuple[str, float]]:
     """Labels with probabilities."""
-    labels = list(zip(seen.labels, seen.probabilities, strict=True))[:top]
+    labels = list(zip(map(class_text, seen.labels), seen.probabilities, strict=True))[:top]
     if seen.is_sure(unsure_below):
         return labels
     return [(f"not sure: {labels[0][0]}", labels[0][1]), *labels[1:]]
@@ -93,7 +93,7 @@ def _print_tables(found: list[tuple[Path, Prediction]], top: int, unsure_below: 
     if not found:
         return
     if not found[0][1].has_scores:
-        rows = ([str(path), seen.label] for path, seen in found)
+        rows = ([str(path), class_text(seen.label)] for path, seen in found)
         print_table("What the images show", ["image", "label"], rows, note="This server reveals no probabilities.")
     elif found[0][1].has_classes:
         print_table(

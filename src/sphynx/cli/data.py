@@ -12,7 +12,7 @@ from sphynx.cli.options import DataSize, GroupsOption, Json, SkipBad, SplitOptio
 from sphynx.cli.output import count, print_json, print_table, say_next
 from sphynx.cli.output_files import out_file
 from sphynx.errors import InputError
-from sphynx.units import bytes_text
+from sphynx.units import bytes_text, class_text
 
 app = typer.Typer(cls=VerbGroup, invoke_without_command=True, rich_markup_mode=None)
 
@@ -122,7 +122,7 @@ def show(
             for split, numbers, grouped in zip(("train", "test"), counts, with_groups or [[], []], strict=True)
         ),
         note=f"mean {_numbers(opened.mean)}, std {_numbers(opened.std)}; first classes: "
-        + ", ".join(opened.train.class_names[:8]),
+        + ", ".join(map(class_text, opened.train.class_names[:8])),
     )
     say_left_out(opened, voice_for(False, False))
 
@@ -157,7 +157,7 @@ def sample(
             remedy=f"Give a number from 0 to {len(images) - 1}.",
         )
     save_picture(images.images[number].numpy(), out)
-    typer.echo(f"wrote {out}: {images.class_names[int(images.labels[number])]}", err=True)
+    typer.echo(f"wrote {out}: {class_text(images.class_names[int(images.labels[number])])}", err=True)
     say_next("sphynx", "infer", str(out), "--keys", "keys/alice")
 
 

@@ -12,10 +12,10 @@ import typer
 from sphynx.cli import options as opt
 from sphynx.cli.output import called_as, print_json, print_table
 from sphynx.errors import SphynxError
-from sphynx.units import percent, seconds_text
+from sphynx.units import class_text, percent, seconds_text
 
 if TYPE_CHECKING:
-    from sphynx.demo.scenes import Scene
+    from sphynx.demo.scenes import Answer, Scene
 
 
 def demo(
@@ -102,9 +102,9 @@ def _print(scene: Scene) -> None:
         (
             [
                 answer.question.name,
-                answer.question.truth or "-",
-                f"{answer.private.label} ({percent(answer.private.probability, 0)}){' WRONG' if answer.wrong else ''}",
-                answer.plaintext_label,
+                class_text(answer.question.truth) or "-",
+                _private_text(answer),
+                class_text(answer.plaintext_label),
                 NAMES[answer.private.backend],
                 seconds_text(answer.private.online_seconds),
                 "yes" if answer.equal else "NO",
@@ -114,6 +114,11 @@ def _print(scene: Scene) -> None:
         note="exact: the private logits equal the integer oracle's, bit for bit.",
     )
     print_table(f"What it took: {scene.relus:,} ReLUs, {scene.ring_bits} bits", list(COLUMNS), cost_rows(scene))
+
+
+def _private_text(answer: Answer) -> str:
+    private = answer.private
+    return f"{class_text(private.label)} ({percent(private.probability, 0)}){' WRONG' if answer.wrong else ''}"
 
 
 def _to_json(scene: Scene) -> dict[str, object]:

@@ -10,7 +10,7 @@ import typer
 from sphynx.cli import options as opt
 from sphynx.cli.output import count, print_json, print_table
 from sphynx.cli.output_files import picture_folder
-from sphynx.units import percent
+from sphynx.units import class_text, percent
 
 if TYPE_CHECKING:
     from sphynx.train.confusion import ClassScore
@@ -116,7 +116,7 @@ def _print_scores(scores: Scores) -> None:
         ["class", ">sensitivity", ">specificity", ">AUC"],
         (
             [
-                one.name,
+                class_text(one.name),
                 *(f"{percent(share.value, 1)}{_interval(share)}" for share in (one.sensitivity, one.specificity)),
                 f"{one.auc.value:.3f} ({one.auc.low:.3f} to {one.auc.high:.3f})",
             ]
@@ -136,7 +136,12 @@ def _print_worst(classes: list[ClassScore]) -> None:
         "Classes, worst first",
         ["class", ">accuracy", ">images", "most often confused with"],
         (
-            [one.name, percent(one.accuracy), count(one.images), f"{one.taken_for} ({one.times})" if one.times else "-"]
+            [
+                class_text(one.name),
+                percent(one.accuracy),
+                count(one.images),
+                f"{class_text(one.taken_for)} ({one.times})" if one.times else "-",
+            ]
             for one in shown
         ),
         note=f"{len(shown)} of {len(classes)} classes; --json has all" if len(shown) < len(classes) else "",

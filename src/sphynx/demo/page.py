@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sphynx.demo.scenes import BACKENDS, Answer, Scene
 from sphynx.report.page import Section, pictures_part, render, table_part
 from sphynx.report.tables import Picture, Table, Tile, picture_url
-from sphynx.units import bytes_text, percent, seconds_text
+from sphynx.units import bytes_text, class_text, percent, seconds_text
 
 SUBTITLE = (
     "Two processes on one machine, a server with the weights and a client with the pictures, over mutual TLS 1.3. "
@@ -89,7 +89,7 @@ def _sides(scene: Scene) -> dict[str, Any]:
                 picture_url(answer.question.pixels),
                 (
                     "has the picture",
-                    f"gets the answer: {private.label}, {100 * private.probability:.0f} %",
+                    f"gets the answer: {class_text(private.label)}, {100 * private.probability:.0f} %",
                     "never sees a weight",
                 ),
             ),
@@ -131,7 +131,7 @@ def _picture(answer: Answer) -> Picture:
     private, truth = answer.private, answer.question.truth
     lines = [
         f"private answer, {100 * private.probability:.0f} %",
-        f"labelled {truth}" if truth else answer.question.name,
-        f"in the clear: {answer.plaintext_label}",
+        f"labelled {class_text(truth)}" if truth else answer.question.name,
+        f"in the clear: {class_text(answer.plaintext_label)}",
     ]
-    return Picture(picture_url(answer.question.pixels), private.label, tuple(lines), wrong=answer.wrong)
+    return Picture(picture_url(answer.question.pixels), class_text(private.label), tuple(lines), wrong=answer.wrong)

@@ -7,6 +7,7 @@ from functools import partial
 
 from sphynx.report.figures import Chart
 from sphynx.svg.drawing import Box, Drawing, Text, text_width
+from sphynx.units import class_text
 
 FEW_CLASSES = 20  # that a square can still name
 SIZE = 11.0
@@ -19,7 +20,12 @@ Counts = Sequence[Sequence[int]]
 
 def confusion_chart(counts: Counts, names: Sequence[str]) -> Chart:
     caption = "Each row is a class, each column an answer; the number says how many test images. Wrong answers are red."
-    return Chart("confusion", "Which classes are mistaken for which", caption, partial(_draw, counts, names))
+    return Chart(
+        "confusion",
+        "Which classes are mistaken for which",
+        caption,
+        partial(_draw, counts, [class_text(name) for name in names]),
+    )
 
 
 def frequent_confusions(counts: Counts, names: Sequence[str]) -> list[tuple[str, str, int]]:

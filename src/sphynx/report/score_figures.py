@@ -13,6 +13,7 @@ from sphynx.svg.chart_axes import Axis
 from sphynx.svg.charts import Point, Series, curves
 from sphynx.svg.drawing import SERIES, Drawing
 from sphynx.train.scores import Scores, reliability, roc_curve, softmax
+from sphynx.units import class_text
 
 MOST_POINTS = 200  # of a curve: a picture shows no more
 _SHARE = Axis(0.0, 1.0, (0.0, 0.2, 0.4, 0.6, 0.8, 1.0))
@@ -33,7 +34,7 @@ def _roc_chart(scores: Scores, logits: NDArray[np.float64], labels: NDArray[np.i
         alarms, hits = roc_curve(probabilities[:, number], labels == number)
         kept = np.unique(np.linspace(0, len(alarms) - 1, MOST_POINTS).round().astype(int))
         points = [Point(float(alarms[place]), float(hits[place])) for place in kept]
-        name = f"{one.name}: {one.auc.value:.3f} ({one.auc.low:.3f} to {one.auc.high:.3f})"
+        name = f"{class_text(one.name)}: {one.auc.value:.3f} ({one.auc.low:.3f} to {one.auc.high:.3f})"
         series.append(Series(name, points, f"s{number}", marked=False))
     caption = (
         "Each class against all others, by its probability: how many of its images are found, and how many others are "

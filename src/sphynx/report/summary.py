@@ -20,7 +20,7 @@ from sphynx.report.tables import Picture, Table, Tile
 from sphynx.space.files import design_fingerprint
 from sphynx.train.confusion import ClassScore
 from sphynx.train.scores import Estimate, Scores
-from sphynx.units import bytes_text, percent, seconds_text
+from sphynx.units import bytes_text, class_text, percent, seconds_text
 
 Z = 1.959964  # of a normal distribution: 95 % lie within
 WORST = 8  # classes in the table of errors
@@ -120,10 +120,10 @@ class NetworkSummary:
         return [
             Picture(
                 asked.picture,
-                asked.answer,
+                class_text(asked.answer),
                 (
                     f"{100 * asked.probability:.0f} %",
-                    f"labelled {asked.truth}",
+                    f"labelled {class_text(asked.truth)}",
                     *(() if asked.exact else ("NOT exact",)),
                 ),
                 wrong=asked.answer != asked.truth,
@@ -137,7 +137,7 @@ class NetworkSummary:
             return None
         rows = [
             [
-                one.name,
+                class_text(one.name),
                 f"{one.images:,}",
                 *(_with_interval(value) for value in (one.sensitivity, one.specificity)),
                 (f"{one.auc.value:.3f} ({_interval(one.auc)})"),
@@ -158,10 +158,10 @@ class NetworkSummary:
             return None
         rows = [
             [
-                one.name,
+                class_text(one.name),
                 percent(one.accuracy or 0),
                 f"{one.images:,}",
-                f"{one.taken_for} ({one.times:,})" if one.taken_for else "-",
+                f"{class_text(one.taken_for)} ({one.times:,})" if one.taken_for else "-",
             ]
             for one in wrong[:WORST]
         ]
@@ -171,7 +171,8 @@ class NetworkSummary:
             notes.append(f"The {WORST} worst of {len(wrong):,} with errors.")
         if len(self.class_names) > FEW_CLASSES and self.confusion:
             pairs = ", ".join(
-                f"{a} for {b} ({n:,})" for b, a, n in frequent_confusions(self.confusion, self.class_names)
+                f"{class_text(a)} for {class_text(b)} ({n:,})"
+                for b, a, n in frequent_confusions(self.confusion, self.class_names)
             )
             notes.append(f"Most frequent confusions: {pairs}.")
         return Table(["class", ">accuracy", ">images", "most often confused with"], rows, notes, "Errors by class")

@@ -17,7 +17,7 @@ from typing import Self
 from sphynx.program.ir import Program
 from sphynx.program.security import Security
 from sphynx.service.prediction import Prediction
-from sphynx.units import percent, seconds_text
+from sphynx.units import class_text, percent, seconds_text
 from sphynx.version import __version__
 from sphynx.zoo.shipped import warning_of
 
@@ -154,12 +154,12 @@ class AnswerRecord:
 
 def _words(prediction: Prediction) -> str:
     if not prediction.has_scores:
-        return prediction.label.replace("_", " ")
+        return class_text(prediction.label)
     told = prediction.to_json(1)
     if not told.get("labels"):
         shapes = (f"{name} {' x '.join(map(str, array.shape))}" for name, array in prediction.outputs.items())
         return f"numbers: {', '.join(shapes)}"
-    label = str(told["labels"][0]).replace("_", " ")
+    label = class_text(told["labels"][0])
     return f"{label} ({percent(told['probabilities'][0], 1)})" if told.get("probabilities") else label
 
 

@@ -108,7 +108,8 @@ def running_server(
     )
     order = json.dumps(ServerOrder(compiled, settings).to_json())
     command = [sys.executable, "-P", "-m", "sphynx.service.process", order]  # -P: as in `fleet.py`
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
+    # Nothing is written to its standard input, which ends with this process: a server is not left behind by SIGKILL.
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
         log = threading.Thread(target=_keep_log, args=(server, folder / "server.log"), daemon=True)
         try:
             port = _port(server)

@@ -1,12 +1,16 @@
 """A server as a process of its own, for demonstrations, checks and benchmarks: `python -m sphynx.service.process JSON`.
 
-The JSON is a `ServerOrder`'s. It logs on stderr as `sphynx serve` does, and stops by SIGTERM.
+The JSON is a `ServerOrder`'s. It logs on stderr as `sphynx serve` does, and stops by SIGTERM or when its standard input
+ends: a pipe from the process that started it ends with that process, however that ends.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import signal
 import sys
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,12 +31,19 @@ class ServerOrder(Record):
 
 
 def main() -> None:
+    threading.Thread(target=_stop_with_input, name="sphynx-starter", daemon=True).start()
     order = ServerOrder.from_json(json.loads(sys.argv[1]))
     program, weights = load_compiled(order.compiled)
     events = EventLog(sys.stderr)
     served = Served(program, weights, order.settings.state_folder, compiled=order.compiled)
     with open_server([served], order.settings, events, stops_by_signal=True) as hosted:
         hosted.server.serve()
+
+
+def _stop_with_input() -> None:
+    while os.read(0, 4096):  # not `sys.stdin`, whose lock a daemon thread would hold at the end
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 if __name__ == "__main__":
