@@ -22,7 +22,8 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -68,6 +69,7 @@ SEARCH_EPOCHS: Mapping[Method, int] = {
 }  # fmt: skip
 DEFAULT_SEARCH_EPOCHS = 24
 MORE_SEEDS = (1, 2)
+ASKED = "asked.json"  # of a reduction: its point, settings and minutes
 STATE_LIMIT = 48.0  # MiB
 OWN: frozenset[str] = frozenset({"auto", "stream", "channels"})
 MOST_PUBLISHED_RELUS = 60_000
@@ -105,6 +107,7 @@ class Plan:
     data: Data
     out: Path
     settings: Mapping[str, Any] = field(default_factory=dict)  # of every reduction, in the place of its own
+    jobs: int = 1
     small: Mapping[str, Any] = field(default_factory=dict)  # width, teacher, recipe, budgets by name: to try it out
 
     def tasks(self, points: Sequence[Point]) -> dict[str, Task]:
@@ -156,18 +159,37 @@ class Plan:
             "training.acceleration": "compile" if point.method in COMPILED else "graph",
             **self.settings,
         }
-        sphynx.reduce_network(
-            self.out / TEACHER,
-            self.data,
-            relu_budget=self.small.get(point.relu_budget, point.relu_budget),
-            out=self.out / point.name,
-            method=point.method,
-            recipe=self._recipe,
-            settings=settings,
-            seed=point.seed,
-            views=self.out / VIEWS,
-            resume=True,
-        )
+        with self._recorded(point, settings):
+            sphynx.reduce_network(
+                self.out / TEACHER,
+                self.data,
+                relu_budget=self.small.get(point.relu_budget, point.relu_budget),
+                out=self.out / point.name,
+                method=point.method,
+                recipe=self._recipe,
+                settings=settings,
+                seed=point.seed,
+                views=self.out / VIEWS,
+                resume=True,
+            )
+
+    @contextmanager
+    def _recorded(self, point: Point, settings: Mapping[str, Any]) -> Iterator[None]:
+        """Write what was asked for, and the minutes of all calls together: a method's own steps are in them."""
+        file, began = self.out / point.name / ASKED, time.monotonic()
+        before = float(json.loads(file.read_text())["minutes"]) if file.is_file() else 0.0
+
+        def write() -> None:
+            minutes = round(before + (time.monotonic() - began) / 60, 3)
+            asked = {**vars(point), "recipe": self._recipe, "settings": settings, "minutes": minutes, "jobs": self.jobs}
+            file.write_text(json.dumps(asked, indent=2) + "\n")
+
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write()
+        try:
+            yield
+        finally:
+            write()
 
     def _make_views(self) -> None:
         """Make them for all reductions together, whose processes then read one file."""
@@ -232,7 +254,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--settings", type=json.loads, default={}, help='of every reduction: {"training.epochs": 60}')
     parser.add_argument("--small", type=json.loads, default={}, help="to try it out: width, teacher, recipe, budgets")
     options = parser.parse_args(words)
-    plan = Plan(sphynx.open_data(options.data), options.out, options.settings, options.small)
+    plan = Plan(sphynx.open_data(options.data), options.out, options.settings, options.jobs, options.small)
     options.out.mkdir(parents=True, exist_ok=True)
     if options.state is not None:
         unpack(options.state, options.out)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from reproduction.gpu.state import pack_results, unpack
-from reproduction.reduction import STAGES, TEACHER, TRAINED, Plan, Point, main
+from reproduction.reduction import ASKED, STAGES, TEACHER, TRAINED, Plan, Point, main
 
 import sphynx
 from sphynx.network.trained import load_trained
@@ -78,6 +78,8 @@ def test_a_stage_goes_on_elsewhere(tmp_path: Path, capsys: pytest.CaptureFixture
     assert (there / TEACHER / MODEL).stat().st_size < 0.5 * (here / TRAINED / MODEL).stat().st_size
     assert kept.minutes == trained.minutes > 0
     assert not list(there.glob("later*")) and not (there / "views.safetensors").exists()
+    asked = json.loads((there / "deepreduce-50k-seed0" / ASKED).read_text())
+    assert (asked["method"], asked["relu_budget"], asked["jobs"]) == ("deepreduce", "50k", 2) and asked["minutes"] > 0
     capsys.readouterr()
     assert main([*words, "-o", str(there)]) == 0  # nothing is left to do
     assert "| deepreduce-50k-seed0 | deepreduce | 672 |" in capsys.readouterr().out
