@@ -59,6 +59,8 @@ docs: $(INSTALLED)
 	mv docs/results/private.md.new docs/results/private.md
 	$(BIN)/python docs/make_links.py > docs/results/links.md.new
 	mv docs/results/links.md.new docs/results/links.md
+	$(BIN)/python docs/make_estimates.py > docs/results/estimates.md.new
+	mv docs/results/estimates.md.new docs/results/estimates.md
 	$(BIN)/python docs/make_rebuilt.py > docs/results/rebuilt.md.new
 	mv docs/results/rebuilt.md.new docs/results/rebuilt.md
 	$(BIN)/python docs/make_coverage.py > docs/results/coverage.md.new

@@ -22,13 +22,16 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from torch import nn
 
 from benchmarks.zoo_networks import LARGE, ZOO, Entry, answers, as_data, cifar100, network, trained
 from benchmarks.zoo_torchvision import MEAN, STD
 from sphynx.api.both_parties import ask_privately
+from sphynx.api.compiled import Compiled
 from sphynx.api.compiling import compile_network
 from sphynx.cli.options import parse_memory
 from sphynx.compiler.settings import DEFAULT_KNEES
+from sphynx.data.images import Data
 from sphynx.errors import SphynxError
 from sphynx.program.backends import Backend
 from sphynx.program.cost.cost import total_cost
@@ -84,16 +87,7 @@ def measure(entry: Entry, backend: Backend, memory_bytes: int | None, weights: P
     module = known.module if known else network(entry, data)
     labels, real = data.test.labels, answers(module, data.test.images).argmax(1)
     started = time.perf_counter()
-    deployment = Deployment(backend, memory_bytes=memory_bytes)
-    compiled = compile_network(
-        module,
-        calibrate=data,
-        mean=MEAN,
-        std=STD,
-        approximate=entry.knees > 0,
-        knees=entry.knees or DEFAULT_KNEES,
-        deployment=deployment,
-    )
+    compiled = compiled_entry(entry, module, data, Deployment(backend, memory_bytes=memory_bytes))
     compile_seconds = time.perf_counter() - started
     images = data.test.images.numpy()
     (answer,) = ask_privately(compiled.program, compiled.weights, images[:1], backend, memory_bytes)
@@ -136,6 +130,18 @@ def measure(entry: Entry, backend: Backend, memory_bytes: int | None, weights: P
         trained_accuracy=known.accuracy,
         float_accuracy=float((real == labels).float().mean()),
         integer_accuracy=float((found == labels).float().mean()),
+    )
+
+
+def compiled_entry(entry: Entry, module: nn.Module, data: Data, deployment: Deployment) -> Compiled:
+    return compile_network(
+        module,
+        calibrate=data,
+        mean=MEAN,
+        std=STD,
+        approximate=entry.knees > 0,
+        knees=entry.knees or DEFAULT_KNEES,
+        deployment=deployment,
     )
 
 

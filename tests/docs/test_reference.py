@@ -20,6 +20,7 @@ DOCS = Path(__file__).parents[2] / "docs"
         (["docs/make_drawings.py", "layers"], "images/layers.svg"),
         (["docs/make_drawings.py", "parties"], "images/parties.svg"),
         (["docs/make_links.py"], "results/links.md"),
+        (["docs/make_estimates.py"], "results/estimates.md"),
         (["docs/make_rebuilt.py"], "results/rebuilt.md"),
         (["docs/make_coverage.py"], "results/coverage.md"),
     ],
