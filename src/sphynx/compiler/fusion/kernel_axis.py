@@ -10,7 +10,7 @@ through the node's own border (affine.py says why).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -57,9 +57,16 @@ class Along:
     dilation: int
     before: int
 
-    def reads(self, tap: int) -> Iterator[tuple[int, int]]:
-        """(output, position) pairs."""
-        return ((y, self.stride * y - self.before + self.dilation * tap) for y in range(self.outputs))
+    def reads(self, tap: int, first: int | None = None, end: int | None = None) -> Iterator[tuple[int, int]]:
+        """(output, position) pairs, of the positions from `first` on and before `end`."""
+        start = 0 if first is None else self._outputs_before(tap, first)
+        stop = self.outputs if end is None else self._outputs_before(tap, end)
+        return ((y, self.stride * y - self.before + self.dilation * tap) for y in range(start, stop))
+
+    def _outputs_before(self, tap: int, position: int) -> int:
+        """How many outputs read a position before this one."""
+        wanted = -((self.dilation * tap - self.before - position) // self.stride)
+        return min(self.outputs, max(0, wanted))
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,8 +88,7 @@ def _compose_fixed(inner: Fixed, outer: Along) -> Iterator[Part]:
     moves = [
         [
             (inner.position + n, n * inner.outputs + r - inner.output, y)
-            for y, r in outer.reads(tap)
-            if 0 <= r - inner.output < inner.outputs
+            for y, r in outer.reads(tap, inner.output, inner.output + inner.outputs)
             for n in range(inner.positions)
         ]
         for tap in range(outer.taps)
@@ -96,13 +102,11 @@ def _compose_sliding(inner: Sliding, length: int, outer: Along) -> Iterator[Part
     axis = Sliding(inner.length, inner.stride * outer.stride, inner.stride * outer.before + inner.before, taps)
     own = slice(0, inner.taps)
     yield Part(axis, 1, tuple((own, slice(spread * tap, spread * tap + inner.taps)) for tap in range(outer.taps)))
-    before_and_after: tuple[Callable[[int], bool], ...] = (lambda r: r < 0, lambda r: r >= length)
-    for is_beyond in before_and_after:
+    for first, end in ((None, 0), (length, None)):  # before the node's own pixels, and after them
         moves = [
             [
                 (position, tap, y)
-                for y, r in outer.reads(outer_tap)
-                if is_beyond(r)
+                for y, r in outer.reads(outer_tap, first, end)
                 for tap in range(inner.taps)
                 if 0 <= (position := inner.stride * r - inner.before + tap) < inner.length
             ]

@@ -113,9 +113,10 @@ def _trim(reads: Reads, kernel: Floats, out: Shape) -> tuple[Term, Floats]:
 
 def _useful(used: Floats, axis: Sliding, outputs: int) -> list[int]:
     """Taps with a weight that some output multiplies with a pixel; one tap where there is none."""
-    found = [
-        tap
-        for tap in np.flatnonzero(used).tolist()
-        if any(0 <= axis.stride * y - axis.before + tap < axis.length for y in range(outputs))
-    ]
-    return found or [0]
+    stride, before = axis.stride, axis.before
+
+    def meets(tap: int) -> bool:
+        first = max(0, -((tap - before) // stride))  # the first output that reads no pixel before the first one
+        return first < outputs and stride * first - before + tap < axis.length
+
+    return [tap for tap in np.flatnonzero(used).tolist() if meets(tap)] or [0]

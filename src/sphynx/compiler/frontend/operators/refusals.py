@@ -32,7 +32,7 @@ _INSTEAD = {
     **dict.fromkeys(NORMS, _APPROXIMATED_NORM),
     "LogSoftmax": _INSIDE,
     **dict.fromkeys(("Selu", "Celu", "Erf", "Softsign"), _CURVED),
-    **dict.fromkeys(("Where", "Greater", "Less"), _CHOICE),
+    **dict.fromkeys(("Where", "Greater", "Less", "Equal"), _CHOICE),
     **dict.fromkeys((ROUNDING_CAST, "Floor", "Ceil", "Round"), _ROUNDED),
     NO_BATCH: "give it a map of [n, channels, rows, columns]",
     "Conv over three axes": "only convolutions of one or two axes can be compiled",
@@ -68,7 +68,7 @@ def list_unknown(operations: Iterable[Operation | Call], known: Collection[str],
         InputError(
             f"{kind} {_cannot(kind)}",
             where=f"{where}, {_place(count, first[kind])}",
-            remedy=_sentence(_INSTEAD.get(kind, "it is not known")),
+            remedy=_sentence(_INSTEAD[kind]) if kind in _INSTEAD else _LISTED,
         )
         for kind, count in counts.items()
     ]
