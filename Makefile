@@ -53,6 +53,9 @@ docs: $(INSTALLED)
 	mv docs/reference.md.new docs/reference.md
 	$(BIN)/python -m reproduction page > docs/results/paper.md.new
 	mv docs/results/paper.md.new docs/results/paper.md
+	$(BIN)/python -m reproduction page reduce > docs/results/reduce.md.new
+	mv docs/results/reduce.md.new docs/results/reduce.md
+	$(BIN)/python -m reproduction page figure > docs/images/reduced.svg
 	$(BIN)/python docs/make_stream_results.py > docs/results/stream.md.new
 	mv docs/results/stream.md.new docs/results/stream.md
 	$(BIN)/python docs/make_private_results.py > docs/results/private.md.new

@@ -30,22 +30,34 @@ def keep(run: Path, results: Path, name: str = "") -> Path:
     if not (run / "config.json").is_file():
         raise InputError("there is no run in this folder", where=str(run), remedy="Give the folder of one run.")
     folder = RunFolder(run)
-    config = {key: value for key, value in folder.read_json("config.json").items() if key != DATA_SOURCE}
-    rows = folder.read_metrics()
+    rows, (config, environment) = folder.read_metrics(), _read_settings(folder)
     stage = config.get("stage", "train")
-    environment = {key: value for key, value in folder.read_json("environment.json").items() if key != COMMAND}
     kept: dict[str, Any] = {"name": name or run.name, "environment": environment}
     if stage == "search":
         kept |= _keep_search(config, rows, run)
     elif stage == "place":
         kept |= {"config": config, "beta": folder.read_json("beta.json"), "metrics": [_plain(row) for row in rows]}
     else:
-        kept |= {"result": folder.read_json(RESULT), "config": config, "metrics": [_plain(row) for row in rows]}
+        kept |= read_training(run)
     kind = {"search": SEARCHES, "place": PLACEMENTS}.get(stage, TRAININGS)
     file = results / kind / f"{kept['name']}.json"
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps(kept, indent=1) + "\n")
     return file
+
+
+def read_training(run: Path) -> dict[str, Any]:
+    """A finished training, without its weights."""
+    folder = RunFolder(run)
+    config, environment = _read_settings(folder)
+    metrics = [_plain(row) for row in folder.read_metrics()]
+    return {"environment": environment, "result": folder.read_json(RESULT), "config": config, "metrics": metrics}
+
+
+def _read_settings(folder: RunFolder) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A run's configuration and environment, without paths of its machine."""
+    config = {key: value for key, value in folder.read_json("config.json").items() if key != DATA_SOURCE}
+    return config, {key: value for key, value in folder.read_json("environment.json").items() if key != COMMAND}
 
 
 def runs_below(path: Path) -> list[Path]:

@@ -25,7 +25,12 @@ from sphynx.report.naming import DATA_SETS
 from sphynx.space.json_file import read_json
 
 FAR_POINTS = 1.0  # prints of one network that differ by more are named
-SEARCHES_OF_CELLS, IMAGENET = "search", "imagenet"
+SEARCHES_OF_CELLS, IMAGENET, PARETO = "search", "imagenet", "cifar100"
+FIGURE = """The paper's Pareto figure, in which every method that was run here is marked as such. Those that reduce a
+trained network reduced the same one; [reduce.md](reduce.md) has their counts and what they take privately.
+
+![Accuracy against ReLUs, cited and run here](../images/reduced.svg)
+"""
 
 
 def make_page(results: Path) -> str:
@@ -49,6 +54,8 @@ def make_page(results: Path) -> str:
             sections += write_first_epochs(read_first_epochs(results / SEARCHES))
         if name == IMAGENET:
             sections += _write_imagenet(results)
+        if name == PARETO:
+            sections += [FIGURE]
         sections += _private(results, name, outcomes)
     sections += write_arithmetic(kept)
     table = _write_verdicts((experiment, verdict) for experiment, _, verdict in judged.values())

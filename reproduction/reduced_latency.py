@@ -1,10 +1,10 @@
-"""Private latency of reduced networks, all in one run: ReLU counts beside what they take, offline and online.
+"""Private latency of a teacher and its reduced networks, all in one run: ReLU counts beside what they take.
 
-    python -m reproduction.reduced_latency runs/reduction -o latencies.json --link lan
+    python -m reproduction.reduced_latency runs/reduction --link lan
 
-Takes every folder below that has a design.json and a reduction.json, as `reproduction.reduction` leaves and packs them.
-Weights are random: time and bytes are those of any weights of these widths. Each answer is compared with the integer
-oracle, and nothing is measured in the clear.
+Takes every folder below that has a design.json and a reduction.json, as `reproduction.reduction` leaves and packs them,
+and `teacher`. Networks of equal designs are measured once. Weights are random: time and bytes are those of any weights
+of these widths. Each answer is compared with the integer oracle, and nothing is measured in the clear.
 What is measured is written after each network; the same call goes on with the others.
 """
 
@@ -12,90 +12,169 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
+from reproduction.gpu.state import unpacked
+from reproduction.kept_reductions import FOLDER, LATENCY, TEACHER, tried_folders
 from sphynx.bench.private import measure_private
 from sphynx.bench.private_models import DESIGN, untrained_model
+from sphynx.bench.results import BenchRow, Machine, Source
+from sphynx.cli.bench_options import describe_run, links_for
+from sphynx.errors import InputError
 from sphynx.program.backends import BACKENDS
 from sphynx.program.cost.cost import total_cost
-from sphynx.program.cost.link import LINKS, parse_link
 from sphynx.program.folder import load_program
+from sphynx.record import Record
 from sphynx.reduce.results import REDUCTION, ReduceResult
+from sphynx.space.files import design_fingerprint, load_any_design
+from sphynx.train.results import RESULT
 
-HEADS = ("network", "ReLUs", "comparisons", "squares", "truncations", "accuracy")
-TIMES = ("offline, s", "online, ms", "offline, MB", "online, MB", "messages")
+ORIGINAL = "the original"
+BACKEND_NAMES = {"gmw": "GMW", "gc": "Garbled circuits"}
+HEADS = ("network", "accuracy, %", "ReLUs", "squares", "comparisons", "truncations", "offline, s", "online, ms",
+         "offline MB", "online MB", "rounds", "rank by ReLUs", "by time")  # fmt: skip
 
 
-def reduced_folders(runs: Path) -> Iterator[tuple[str, Path]]:
-    """Yield names and folders; of a run that tried several methods those of each."""
+@dataclass(frozen=True)
+class Network:
+    names: tuple[str, ...]  # of all whose design is this one
+    folder: Path
+    accuracies: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Latency(Record):
+    """One network's amounts. The counts are of what was compiled; the load is of others, before it was measured."""
+
+    names: tuple[str, ...]
+    design: str  # its fingerprint
+    accuracies: tuple[float, ...]
+    relus: int
+    comparisons: int
+    squares: int
+    truncations: int
+    load_average: float
+    rows: tuple[BenchRow, ...]
+
+
+@dataclass(frozen=True)
+class Latencies(Record):
+    machine: Machine
+    source: Source
+    networks: tuple[Latency, ...] = ()
+
+
+def networks_below(runs: Path) -> dict[str, Network]:
+    """Find networks by the fingerprints of their designs, the original first."""
+    found: dict[str, Network] = {}
+    for name, folder in _folders(runs):
+        if not (folder / DESIGN).is_file():
+            continue
+        design = design_fingerprint(load_any_design(folder / DESIGN))
+        accuracy = [json.loads((folder / RESULT).read_text())["accuracy"]] if (folder / RESULT).is_file() else []
+        known = found.get(design, Network((), folder, ()))
+        found[design] = Network((*known.names, name), known.folder, (*known.accuracies, *accuracy))
+    return found
+
+
+def _folders(runs: Path) -> Iterator[tuple[str, Path]]:
+    """Yield names and folders; of a reduction that tried several methods those of each."""
+    yield ORIGINAL, runs / TEACHER
     for file in sorted(runs.rglob(REDUCTION)):
-        tried = ReduceResult.from_json(json.loads(file.read_text())).tried
-        for one in tried:
-            folder = file.parent / one.method / "run" if len(tried) > 1 else file.parent
-            if (folder / DESIGN).is_file():
-                name = str(file.parent.relative_to(runs))
-                yield name if len(tried) == 1 else f"{name}, {one.method}", folder
+        name = str(file.parent.relative_to(runs))
+        folders = tried_folders(file.parent, ReduceResult.from_json(json.loads(file.read_text())).tried)
+        for method, folder in folders.items():
+            yield name if len(folders) == 1 else f"{name}, {method}", folder
 
 
-def measure(name: str, folder: Path, link: str, repeats: int) -> dict[str, Any]:
+def measure(design: str, network: Network, links: str, repeats: int) -> Latency:
+    load = round(os.getloadavg()[0], 2)
     with tempfile.TemporaryDirectory() as kept:
-        model = replace(untrained_model(str(folder / DESIGN), "single", Path(kept)), design=None)
+        model = replace(untrained_model(str(network.folder / DESIGN), "single", Path(kept)), design=None)
         cost = total_cost(load_program(model.folder))
-        given = None if link == "loopback" else LINKS.get(link) or parse_link(link)
-        rows = measure_private([model], BACKENDS, {link: given}, repeats=repeats, batch=1)
-    result = json.loads((folder / "result.json").read_text()) if (folder / "result.json").is_file() else {}
-    counts = {"relus": cost.relus, "comparisons": cost.comparisons, "squares": cost.squares}
-    return {
-        "name": name,
-        "link": link,
-        **counts,
-        "truncations": cost.truncations,
-        "accuracy": result.get("accuracy"),
-        "rows": {row.backend: _amounts(row.to_json()) for row in rows},
-    }
+        rows = measure_private([model], BACKENDS, links_for(links), repeats=repeats, batch=1)
+    plain = tuple(replace(row, layers=(), timeline=()) for row in rows)
+    counts = (cost.relus, cost.comparisons, cost.squares, cost.truncations)
+    return Latency(network.names, design, network.accuracies, *counts, load, plain)
 
 
-def _amounts(row: dict[str, Any]) -> dict[str, Any]:
-    wanted = ("offline_s", "online_s", "offline_cpu_s", "online_cpu_s", "offline_bytes", "online_bytes", "rounds")
-    return {key: row[key] for key in (*wanted, "ot", "ring_bits", "repeats", "equal_to_oracle")}
+def latency_table(measured: Latencies) -> Iterator[str]:
+    """Write a table for each backend and link, the fastest online first."""
+    modes = dict.fromkeys((row.link, row.backend) for one in measured.networks for row in one.rows)
+    machine = measured.machine
+    loads = [one.load_average for one in measured.networks]
+    yield f"{machine.architecture}, {machine.cores} cores, {', '.join(machine.cpu_features)}; load {min(loads):g} to "
+    yield f"{max(loads):g} before each network; wire {measured.source.wire}, commit {measured.source}."
+    for link, backend in modes:
+        rows = [
+            (one, row) for one in measured.networks for row in one.rows if (row.link, row.backend) == (link, backend)
+        ]
+        by_relus = sorted(one.relus for one, _ in rows)
+        yield f"\n### {BACKEND_NAMES[backend]} over {link}\n"
+        yield f"| {' | '.join(HEADS)} |"
+        yield f"|---|{'---:|' * (len(HEADS) - 1)}"
+        for rank, (one, row) in enumerate(sorted(rows, key=lambda pair: pair[1].online_s), 1):
+            yield _line(one, row, by_relus.index(one.relus) + 1, rank)
 
 
-def table(measured: Sequence[dict[str, Any]]) -> Iterator[str]:
-    heads = [*HEADS, *(f"{backend}: {time}" for backend in BACKENDS for time in TIMES)]
-    yield f"| {' | '.join(heads)} |"
-    yield f"|---|{'---:|' * (len(heads) - 1)}"
-    for one in measured:
-        cells = [one["name"], *(f"{one[key]:,}" for key in ("relus", "comparisons", "squares", "truncations"))]
-        cells.append("" if one["accuracy"] is None else f"{one['accuracy']:.2%}")
-        for backend in BACKENDS:
-            row = one["rows"][backend]
-            cells += [f"{row['offline_s']:.2f}", f"{1e3 * row['online_s']:.0f}"]
-            cells += [f"{row['offline_bytes'] / 1e6:.1f}", f"{row['online_bytes'] / 1e6:.2f}", str(row["rounds"])]
-        yield f"| {' | '.join(cells)} |"
+def _line(one: Latency, row: BenchRow, by_relus: int, by_time: int) -> str:
+    cells = [
+        "; ".join(one.names),
+        "; ".join(f"{100 * accuracy:.2f}" for accuracy in one.accuracies),
+        *(f"{count:,}" for count in (one.relus, one.squares, one.comparisons, one.truncations)),
+        f"{row.offline_s:.2f}",
+        f"{1e3 * row.online_s:.0f}",
+        f"{row.offline_bytes / 1e6:.1f}",
+        f"{row.online_bytes / 1e6:.2f}",
+        str(row.rounds),
+        str(by_relus),
+        str(by_time),
+    ]
+    return f"| {' | '.join(cells)} |"
 
 
 def main(words: Sequence[str] | None = None) -> int:
     """Return 1 where an answer was not the oracle's."""
     parser = argparse.ArgumentParser(prog="python -m reproduction.reduced_latency", description=__doc__.splitlines()[0])
-    parser.add_argument("runs", type=Path)
-    parser.add_argument("-o", "--out", type=Path, required=True)
-    parser.add_argument("--link", default="lan", help="loopback, lan, wan, or such as 20ms,300Mbit")
+    parser.add_argument("runs", type=Path, help="run folders, or the folder that they were packed into")
+    parser.add_argument("-o", "--out", type=Path, default=Path("results", FOLDER, LATENCY))
+    parser.add_argument(
+        "--link", default="lan", help="loopback, lan, wan, or such as 20ms,300Mbit; with commas several"
+    )
     parser.add_argument("--repeat", type=int, default=5)
     options = parser.parse_args(words)
-    measured = json.loads(options.out.read_text()) if options.out.is_file() else []
-    known = {(one["name"], one["link"]) for one in measured}
-    for name, folder in reduced_folders(options.runs):
-        if (name, options.link) not in known:
-            print(name, file=sys.stderr, flush=True)
-            measured.append(measure(name, folder, options.link, options.repeat))
-            options.out.write_text(json.dumps(measured, indent=2) + "\n")
-    print("\n".join(table(measured)))
-    return 0 if all(row["equal_to_oracle"] for one in measured for row in one["rows"].values()) else 1
+    out: Path = options.out
+    measured = Latencies(*describe_run())
+    if out.is_file():
+        measured = _continued(Latencies.from_json(json.loads(out.read_text()), str(out)), measured, out)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with unpacked(options.runs) as runs:
+        known = {one.design for one in measured.networks}
+        for design, network in networks_below(runs).items():
+            if design not in known:
+                print("; ".join(network.names), file=sys.stderr, flush=True)
+                found = measure(design, network, options.link, options.repeat)
+                measured = replace(measured, networks=(*measured.networks, found))
+                out.write_text(json.dumps(measured.to_json(), indent=1) + "\n")
+    print("\n".join(latency_table(measured)))
+    return 0 if all(row.equal_to_oracle for one in measured.networks for row in one.rows) else 1
+
+
+def _continued(before: Latencies, now: Latencies, out: Path) -> Latencies:
+    """All rows are to be of one program on one machine."""
+    same = before.source.source_sha256 == now.source.source_sha256, before.machine.system == now.machine.system
+    if not all(same):
+        raise InputError(
+            "its networks were measured by another version, or on another machine",
+            where=str(out),
+            remedy="Give another file, or remove this one.",
+        )
+    return before
 
 
 if __name__ == "__main__":

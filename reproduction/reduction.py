@@ -32,6 +32,7 @@ from typing import Any
 import sphynx
 from reproduction.compact import keep_compact
 from reproduction.gpu.state import pack_results, pack_state, unpack
+from reproduction.kept_reductions import ASKED, TEACHER
 from reproduction.tasks import Task, run_tasks
 from sphynx.data.images import Data
 from sphynx.network.trained import load_trained
@@ -51,7 +52,7 @@ from sphynx.train.results import RESULT, TrainResult
 from sphynx.train.runs import as_teacher
 from sphynx.train.views import VIEWS
 
-TEACHER, TABLE = "teacher", "table"
+TABLE = "table"
 TRAINED = "teacher-trained"  # in full precision, as only the machine that trained it has it
 LEAST_TEACHER = 0.775
 # ResNet18 reached 78.08 % by it, in 1.4 minutes of an H200 (results/cifar100/teacher-resnet18-100-mix-b.json).
@@ -69,7 +70,6 @@ SEARCH_EPOCHS: Mapping[Method, int] = {
 }  # fmt: skip
 DEFAULT_SEARCH_EPOCHS = 24
 MORE_SEEDS = (1, 2)
-ASKED = "asked.json"  # of a reduction: its point, settings and minutes
 STATE_LIMIT = 48.0  # MiB
 OWN: frozenset[str] = frozenset({"auto", "stream", "channels"})
 MOST_PUBLISHED_RELUS = 60_000
@@ -140,7 +140,7 @@ class Plan:
         return [Point(method, "25k", seed) for method in methods for seed in MORE_SEEDS]
 
     def _train_teacher(self) -> None:
-        """What is kept is what teaches, on every machine: in eight bits it is small enough to be taken along."""
+        """Train it and keep it in eight bits, in which it is small enough to be taken along: that is what teaches."""
         image, width = Shape(*self.data.image), int(self.small.get("width", 64))
         design = ResNet18Design(width, image, self.data.classes, stem_for("auto", image.height))
         settings = {**TEACHER_SETTINGS, **self.small.get("teacher", {})}

@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import io
 import tarfile
+import tempfile
 import zlib
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ import torch
 
 from reproduction.compact import compact_bytes
 
+RESULTS = "results.tgz"
 PART = 15 << 20  # bytes
 SMALL = {".json", ".jsonl", ".svg", ".log", ".txt"}
 WEIGHTS = ("model", "compact")
@@ -36,7 +39,7 @@ def pack_results(runs: Path, out: Path, folders: Collection[str] | None = None) 
             name = path.relative_to(runs)
             if path.is_file() and path.suffix in SMALL and (folders is None or name.parts[0] in folders):
                 tar.add(path, name)
-    new.replace(out / "results.tgz")
+    new.replace(out / RESULTS)
 
 
 def pack_state(runs: Path, out: Path, unfinished: list[tuple[str, str]], limit: int) -> list[str]:
@@ -70,7 +73,7 @@ def pack_state(runs: Path, out: Path, unfinished: list[tuple[str, str]], limit: 
 def unpack(state: Path, runs: Path) -> list[str]:
     """Whatever of both lies in `state`; what is already unpacked there stays."""
     said = []
-    results = state / "results.tgz"
+    results = state / RESULTS
     if results.is_file():
         with tarfile.open(results) as tar:
             for member in tar.getmembers():
@@ -96,6 +99,17 @@ def unpack(state: Path, runs: Path) -> list[str]:
                     target.write_bytes(data)
                 said.append(f"unpacked {stem}")
     return said
+
+
+@contextmanager
+def unpacked(runs: Path) -> Iterator[Path]:
+    """The run folders, where `runs` is what they were packed into: in a folder that is there for as long as needed."""
+    if not (runs / RESULTS).is_file():
+        yield runs
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        unpack(runs, Path(folder))
+        yield Path(folder)
 
 
 def _pack(path: Path, kind: str) -> bytes:

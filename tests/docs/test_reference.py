@@ -14,6 +14,8 @@ DOCS = Path(__file__).parents[2] / "docs"
     [
         (["docs/make_reference.py"], "reference.md"),
         pytest.param(["-m", "reproduction", "page"], "results/paper.md", marks=pytest.mark.slow),
+        (["-m", "reproduction", "page", "reduce"], "results/reduce.md"),
+        (["-m", "reproduction", "page", "figure"], "images/reduced.svg"),
         (["docs/make_zoo.py"], "results/zoo.md"),
         (["docs/make_stream_results.py"], "results/stream.md"),
         (["docs/make_private_results.py"], "results/private.md"),

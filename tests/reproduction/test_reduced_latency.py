@@ -1,11 +1,14 @@
 """Reduced networks measured in one run, by channel and by value, exactly; a second call measures no more."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from reproduction.reduced_latency import main
+from reproduction.reduced_latency import Latencies, main
 
+from sphynx.cli.bench_options import describe_run
+from sphynx.errors import InputError
 from sphynx.reduce.results import REDUCTION, Reduced, ReduceResult
 from sphynx.space.files import AnyDesign
 from tests.compiler.test_reduced import STREAM, with_random_letters, with_random_values
@@ -15,16 +18,28 @@ from tests.compiler.test_reduced import STREAM, with_random_letters, with_random
 def test_the_table_is_made_in_one_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     runs, out = tmp_path / "runs", tmp_path / "out.json"
     keep(runs / "channels-50k", with_random_letters(STREAM, "ri0").design)
+    keep(runs / "channels-50k-seed1", with_random_letters(STREAM, "ri0").design)
     keep(runs / "autorep-50k", with_random_values(STREAM, "ris").design)
     words = [str(runs), "-o", str(out), "--link", "loopback", "--repeat", "1"]
     assert main(words) == 0
     measured = json.loads(out.read_text())
-    assert [one["name"] for one in measured] == ["autorep-50k", "channels-50k"]
-    assert measured[0]["squares"] > 0 == measured[1]["squares"]
-    assert all(row["equal_to_oracle"] and row["offline_s"] > 0 for one in measured for row in one["rows"].values())
+    first, second = measured["networks"]
+    assert (first["names"], second["names"]) == (["autorep-50k"], ["channels-50k", "channels-50k-seed1"])
+    assert first["squares"] > 0 == second["squares"]
+    assert {row["backend"] for row in first["rows"]} == {"gmw", "gc"}
+    assert all(row["equal_to_oracle"] and row["offline_s"] > 0 for one in (first, second) for row in one["rows"])
     capsys.readouterr()
     assert main(words) == 0 and json.loads(out.read_text()) == measured
-    assert "| autorep-50k |" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "### GMW over loopback" in printed and printed.count("| autorep-50k |") == 2
+
+
+def test_rows_of_two_versions_are_not_mixed(tmp_path: Path) -> None:
+    out = tmp_path / "out.json"
+    machine, source = describe_run()
+    out.write_text(json.dumps(Latencies(machine, replace(source, source_sha256="another")).to_json()))
+    with pytest.raises(InputError, match="another version"):
+        main([str(tmp_path), "-o", str(out)])
 
 
 def keep(folder: Path, design: AnyDesign) -> None:

@@ -4,8 +4,10 @@ import json
 from pathlib import Path
 
 import pytest
-from reproduction.gpu.state import pack_results, unpack
+from reproduction.gpu.state import pack_results, unpack, unpacked
+from reproduction.kept_reductions import keep_reductions
 from reproduction.reduction import ASKED, STAGES, TEACHER, TRAINED, Plan, Point, main
+from reproduction.reduction_page import make_reduction_page
 
 import sphynx
 from sphynx.network.trained import load_trained
@@ -80,6 +82,11 @@ def test_a_stage_goes_on_elsewhere(tmp_path: Path, capsys: pytest.CaptureFixture
     assert not list(there.glob("later*")) and not (there / "views.safetensors").exists()
     asked = json.loads((there / "deepreduce-50k-seed0" / ASKED).read_text())
     assert (asked["method"], asked["relu_budget"], asked["jobs"]) == ("deepreduce", "50k", 2) and asked["minutes"] > 0
+    written = [file.name for file in keep_packed(state, tmp_path / "results")]
+    assert written == ["teacher.json", "deepreduce-50k-seed0.json"]
+    page = make_reduction_page(tmp_path / "results")
+    assert "| deepreduce | 1 | 0 | 672 | 0 | 0 |" in page and "| snl | 120 | 0 | not run |" in page
+    assert not any(str(tmp_path) in file.read_text() for file in (tmp_path / "results").rglob("*.json"))
     capsys.readouterr()
     assert main([*words, "-o", str(there)]) == 0  # nothing is left to do
     assert "| deepreduce-50k-seed0 | deepreduce | 672 |" in capsys.readouterr().out
@@ -87,3 +94,8 @@ def test_a_stage_goes_on_elsewhere(tmp_path: Path, capsys: pytest.CaptureFixture
 
 def read_result(run: Path) -> TrainResult:
     return TrainResult.from_json(json.loads((run / RESULT).read_text()))
+
+
+def keep_packed(state: Path, results: Path) -> list[Path]:
+    with unpacked(state) as runs:
+        return keep_reductions(runs, results)

@@ -1,0 +1,84 @@
+"""docs/images/reduced.svg: the paper's Pareto figure, with every method that was run here beside what is cited."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from reproduction.experiments import EXPERIMENTS
+from reproduction.kept_reductions import KeptReduction, read_reductions, read_teacher
+from reproduction.outcomes import read_kept
+from reproduction.verdicts.levels import in_the_papers_setting
+from sphynx.report.literature import Published, read_published
+from sphynx.report.naming import DATA_SETS
+from sphynx.space.reference import ResNet18Design
+from sphynx.svg.chart_axes import linear_axis, log_axis
+from sphynx.svg.charts import Point, Series, curves
+from sphynx.svg.drawing import Drawing, Mark, roles
+
+TITLE = "CIFAR-100: accuracy against ReLUs, cited and run here"
+RELUS = (10_000, 600_000)
+# The names that the papers' methods have in literature.csv; the others are ours.
+PAPERS = {
+    "delphi": "DELPHI", "safenet": "SAFENet", "deepreduce": "DeepReDuce", "cryptonas": "CryptoNAS", "snl": "SNL",
+    "senet": "SENet", "autorep": "AutoReP",
+}  # fmt: skip
+DATA, SPHYNX = "cifar100", "Sphynx"
+
+
+def draw_reductions(results: Path) -> Drawing:
+    reductions = read_reductions(results)
+    cited = [row for row in read_published() if row.data == DATA and row.relus and RELUS[0] <= row.relus <= RELUS[1]]
+    ran = dict.fromkeys(PAPERS.get(one.method, one.method) for kept in reductions for one in kept.tried)
+    names = [*dict.fromkeys(row.method for row in cited), *ran]
+    colour = roles(names)
+    series = [_run_here(name, reductions, colour[name]) for name in ran]
+    series += _sphynx(results, colour[SPHYNX])
+    series += [_original(results)] if read_teacher(results) else []
+    series += [_cited(name, cited, colour[name]) for name in dict.fromkeys(row.method for row in cited)]
+    points = [point for one in series for point in one.points]
+    x, y = log_axis([point.x for point in points]), linear_axis([point.y for point in points])
+    note = "Hollow: cited, as their authors trained them. Filled: run here; Sphynx by the paper's recipe, "
+    note += "reductions by one recipe from one teacher." if reductions else "no reduction yet."
+    return curves(TITLE, series, x, y, x_name="ReLUs (logarithmic)", y_name="test accuracy, %", note=note)
+
+
+def _run_here(name: str, reductions: Sequence[KeptReduction], role: str) -> Series:
+    points = [
+        Point(
+            one.counts.relus,
+            100 * one.accuracy,
+            f"{name}, run here: {100 * one.accuracy:.2f} %, {one.counts.relus:,} ReLUs, {one.counts.squares:,} "
+            f"squares, {kept.epochs(one)} epochs, seed {kept.asked.seed}",
+        )
+        for kept in reductions
+        for one in kept.tried
+        if PAPERS.get(one.method, one.method) == name
+    ]
+    mark: Mark = "square" if name in PAPERS.values() else "circle"
+    return Series(f"{name}, run here", sorted(points, key=lambda point: point.x), role, mark, joined=False)
+
+
+def _sphynx(results: Path, role: str) -> list[Series]:
+    """The paper's own networks, those that were trained in its setting."""
+    kept = [ours for row in EXPERIMENTS[DATA].rows for file in read_kept([results]) if (ours := file.of(row, {}))]
+    points = [
+        Point(one.relus, one.accuracy, f"{one.network}, run here: {one.accuracy:.2f} %, {one.epochs} epochs")
+        for one in kept
+        if in_the_papers_setting(one.differs)
+    ]
+    return [Series(f"{SPHYNX}, run here", points, role, "square", joined=False)] if points else []
+
+
+def _original(results: Path) -> Series:
+    teacher = read_teacher(results)
+    assert teacher is not None
+    relus = ResNet18Design(64, *DATA_SETS[DATA], "small").relus
+    tip = f"ResNet18, the original: {100 * teacher.result.accuracy:.2f} %, {relus:,} ReLUs"
+    return Series("the original", [Point(relus, 100 * teacher.result.accuracy, tip)], "s0", "square")
+
+
+def _cited(name: str, cited: Sequence[Published], role: str) -> Series:
+    points = [Point(row.relus or 0, row.accuracy, row.tip()) for row in cited if row.method == name]
+    points = sorted(points, key=lambda point: (point.x, point.y))
+    return Series(name, points, role, "diamond", hollow=True, joined=False)
