@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 from reproduction.gpu.state import pack_results, unpack, unpacked
-from reproduction.kept_reductions import keep_reductions
-from reproduction.reduction import ASKED, STAGES, TEACHER, TRAINED, Plan, Point, main
+from reproduction.kept_reductions import ASKED, TEACHER, keep_reductions
+from reproduction.reduction import STAGES, TRAINED, Plan, Point, main
 from reproduction.reduction_page import make_reduction_page
 
 import sphynx
