@@ -84,6 +84,7 @@ class Plan:
     changed: Mapping[str, Any]  # settings, taught, width and budget, for a smoke test
     seeds: Sequence[int] = range(TEACHERS)  # of the final networks
     beside: Sequence[Path] = ()  # the answers of other calls
+    students: int = TEACHERS  # that every five teachers have
 
     @cached_property
     def tasks(self) -> dict[str, Task]:
@@ -97,7 +98,7 @@ class Plan:
         for first in self.seeds[::TEACHERS]:
             final = Round(FINAL_TEACHER, f"views-{WINNER}-{first}", 0.05, first)
             found |= self._taught(final)
-            for seed in range(first, first + TEACHERS):
+            for seed in range(first, first + self.students):
                 found[f"{WINNER}-seed-{seed}"] = self._student(final, WINNER, None, seed, final.views, "choice")
         needs = tuple(name for name in found if name.startswith((WINNER, FINAL_TEACHER)))
         found["judgement"] = Task(self.judge, self.out / "judgement.json", needs)
@@ -196,6 +197,12 @@ class Plan:
             taken = self.candidates[winner]
             chosen = {"winner": winner, "held_out_mcc": mean, "settings": dict(taken.settings)}
             write(self.choice_file, {**chosen, "design": taken.design.to_json()})
+
+    def keep_answers(self) -> None:
+        """Of the first teachers and their students alone."""
+        seeds = {WINNER: self.seeds[: self.students], FINAL_TEACHER: self.seeds[:TEACHERS]}
+        runs = {name: self.runs(name, of_name) for name, of_name in seeds.items()}
+        judging.keep_answers(self.out / judging.ANSWERS, runs, self.data, self.seeds)
 
     def judge(self) -> None:
         runs = {name: self.runs(name, self.seeds) for name in (WINNER, FINAL_TEACHER)}

@@ -59,6 +59,24 @@ def read_answers(files: Sequence[Path]) -> Kept:
     return {**joined, **{name: parts[0][name] for name in _SAME}}
 
 
+def join_images(files: Sequence[Path]) -> Kept:
+    """Join what was kept of the same seeds on images of other groups: each fold's, in cross-validation."""
+    parts = []
+    for file in files:
+        with np.load(file) as opened:
+            parts.append({name: opened[name] for name in opened.files})
+    groups = [set(part["groups"].tolist()) for part in parts]
+    if len(set[int]().union(*groups)) < sum(map(len, groups)):
+        raise InputError(
+            "a group is in two of the files", where=str(files[-1]), remedy="Give each fold's answers once."
+        )
+    axis = {"labels": 0, "groups": 0}
+    joined = {
+        name: np.concatenate([part[name] for part in parts], axis.get(name, 1)) for name in parts[0] if name != "seeds"
+    }
+    return {**joined, "seeds": parts[0]["seeds"]}
+
+
 def judge(kept: Kept, ours: str, theirs: str) -> dict[str, Any]:
     """Compare two networks by the share of right answers, with the middle 95 % of a bootstrap over groups."""
     labels = kept["labels"]

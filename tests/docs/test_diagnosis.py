@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 from tools.pack_model import pack
 
@@ -128,19 +129,22 @@ def test_the_shipped_network_is_made_again_from_its_card(tmp_path: Path, monkeyp
     assert json.loads((out / "runs" / "xray" / "config.json").read_text())["seed"] == 4
 
 
+# What keeps the experiments small.
+CHANGED = {
+    "width": 2, "budget": 1000,
+    "taught": {"view_epochs": 1},
+    "settings": {"epochs": 1, "held_out": 0.25, "batch_size": 8, "norm_batches": 2, "warmup_epochs": 0},
+}  # fmt: skip
+
+
 @pytest.mark.slow
 def test_the_experiment_goes_through_all_its_stages(tmp_path: Path) -> None:
     from reproduction import diagnosis, judging
 
     write_xrays(tmp_path / "xrays")
-    changed = {
-        "width": 2, "budget": 1000,
-        "taught": {"view_epochs": 1},
-        "settings": {"epochs": 1, "held_out": 0.25, "batch_size": 8, "norm_batches": 2, "warmup_epochs": 0},
-    }  # fmt: skip
     runs = tmp_path / "out"
     rest = [str(tmp_path / "xrays"), "-o", str(runs), "--image-size", "32", "--groups", r"person\d+|IM-\d+"]
-    rest += ["--changed", json.dumps(changed)]
+    rest += ["--changed", json.dumps(CHANGED)]
     assert diagnosis.main(["teachers", *rest, "--minutes", "0"]) == 3  # no time: nothing begins
     assert diagnosis.main(["teachers", "candidates", *rest, "--jobs", "2"]) == 0
     chosen = json.loads((runs / "choice.json").read_text())
@@ -170,3 +174,28 @@ def test_the_experiment_goes_through_all_its_stages(tmp_path: Path) -> None:
     chain = chain_of(json.loads((packed / "card.json").read_text()))
     assert chain is not None and chain.makes == makes and len(chain.trainings) == 6
     assert chain.trainings[-1].taught_by == tuple(one.weights for one in chain.trainings[:-1])
+
+
+@pytest.mark.slow
+def test_every_patient_is_judged_by_networks_that_never_saw_the_fold(tmp_path: Path) -> None:
+    from reproduction import patient_folds
+
+    write_xrays(tmp_path / "xrays")
+    rule = r"person\d+|IM-\d+"
+    data = open_data(str(tmp_path / "xrays"), image_size=32, groups=rule)
+    assert isinstance(data, Data) and data.train.groups is not None
+    folds = patient_folds.deal(data, patient_folds.FOLDS)
+    seen = [set(fold.test.groups.tolist()) for fold in folds if fold.test.groups is not None]
+    assert sum(map(len, seen)) == len(set().union(*seen)) == len(data.train.groups.unique())
+    for fold, patients in zip(folds, seen, strict=True):
+        assert fold.train.groups is not None and patients.isdisjoint(fold.train.groups.tolist())
+
+    runs = tmp_path / "folds"
+    words = [str(tmp_path / "xrays"), "-o", str(runs), "--image-size", "32", "--groups", rule]
+    words += ["--changed", json.dumps({**CHANGED, "chosen": "candidate-0"}), "--jobs", "2"]
+    assert patient_folds.main(words) == 0
+    judged = json.loads((runs / "judgement.json").read_text())
+    assert judged["low"] <= judged["difference"] <= judged["high"]
+    assert len(judged["final"]["mcc"]["of_seeds"]) == patient_folds.STUDENTS
+    with np.load(runs / "answers.npz") as kept:
+        assert kept["final"].shape[:2] == (patient_folds.STUDENTS, len(data.train))
