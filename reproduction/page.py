@@ -20,6 +20,7 @@ from reproduction.page_text import INTRODUCTION, LATE_RULES, RULES
 from reproduction.paper_spread import Prints, networks_printed_twice
 from reproduction.verdicts import Verdict, verdict_on
 from reproduction.verdicts.levels import in_the_papers_setting
+from reproduction.what_ran import write_what_ran
 from sphynx.bench.results import BenchRun
 from sphynx.report.naming import DATA_SETS
 from sphynx.space.json_file import read_json
@@ -57,7 +58,7 @@ def make_page(results: Path) -> str:
         if name == PARETO:
             sections += [FIGURE]
         sections += _private(results, name, outcomes)
-    sections += write_arithmetic(kept)
+    sections += [*write_arithmetic(kept), *write_what_ran(results)]
     table = _write_verdicts((experiment, verdict) for experiment, _, verdict in judged.values())
     spread = _write_spread(deviations, settings)
     return "\n".join([INTRODUCTION, *table, RULES, *spread, LATE_RULES, *sections, *settings.section()])

@@ -13,8 +13,8 @@ runs (`results/`) gave for the same network, and a verdict. `make docs` writes t
 Accuracies are of the test images at the final epoch, in percent; n is the number of seeds. The paper's are means of
 three seeds where they have a deviation. Its code reports the best test epoch, which stands beside ours where it was
 recorded. The paper trains in fp32, ours are by bf16 autocast with fp32 weights ([arithmetic](#arithmetic): what that is
-worth). Most of ours are shorter than the paper's 600 epochs: the column "setting" says how long, and
-[settings](#settings) what else differs.
+worth). Most of ours are shorter than the paper's 600 epochs: the column "setting" says how long,
+[settings](#settings) what else differs, and [runs](#runs) what was not run and would take how many minutes.
 """
 
 RULES = f"""## how verdicts are made

@@ -6,8 +6,8 @@
 
 Runs what `runs` lists, `--slots` runs at a time, and ends within `--seconds`: RESERVE_SECONDS before the end all
 runs get SIGINT, which saves. The same command continues. On another machine: put the files of `--out` (results.tgz,
-state.NN) into `--state` first. What is finished is kept with `python -m reproduction keep STATE/runs`; then `make docs`
-writes the page.
+state.NN) into `--state` first; teachers come there in eight bits. What is finished is kept with
+`python -m reproduction keep STATE/runs`; then `make docs` writes the page.
 
 torch and the images are loaded once, before CUDA is touched; each run is a forked process, which begins within seconds.
 A run that would not be finished in time is not started, unless it may be carried over. Estimated seconds are multiplied
@@ -36,7 +36,8 @@ from typing import Any, cast
 import torch
 
 from reproduction.gpu import STARTED
-from reproduction.gpu.runs import Planned, planned_runs
+from reproduction.gpu.planned import Planned
+from reproduction.gpu.runs import planned_runs
 from reproduction.gpu.state import pack_results, pack_state, unpack
 from sphynx.api.searching import place_reduce_cells, search_cells
 from sphynx.api.training import train_network
@@ -240,11 +241,11 @@ class Queue:
             time.sleep(0.1)
 
     def pack(self) -> None:
-        """The paper's own recipe first, then teachers that a student waits for, then searches and the rest."""
+        """The paper's own recipe first, then teachers, then searches and the rest."""
         window = self.window
         pack_results(window.runs, window.out)
         unfinished = [run for run in self.listed if not window.finished(run)]
-        teachers = {(run.teacher, "model"): 1 for run in unfinished if run.teacher}
+        teachers = {(run.teacher, "compact"): 1 for run in self.listed if run.teacher}  # in full they are too large
         kinds = {
             (window.folder(run).name, str(run.kind)): 0 if run.recipe.startswith("paper-") else 3 - run.carried
             for run in unfinished

@@ -15,7 +15,8 @@ import pytest
 import torch
 from PIL import Image
 from reproduction.experiments import EXPERIMENTS
-from reproduction.gpu.runs import SHORT_EPOCHS, planned_runs
+from reproduction.gpu.planned import SHORT_EPOCHS
+from reproduction.gpu.runs import planned_runs
 from reproduction.gpu.state import pack_results, pack_state, unpack
 from reproduction.outcomes import SEARCHED, cells_of
 from reproduction.scales import design_of
