@@ -62,6 +62,8 @@ CpuFeatures detect() {
         found.vaes = found.avx2 && found.aesni && (ecx & bit_VAES);
         found.avx512 = zmm && (ebx & avx512_base) == avx512_base;
         found.avx512_vnni = found.avx512 && (ecx & bit_AVX512VNNI);
+        found.vpclmul = found.avx512 && found.pclmul && (ecx & bit_VPCLMULQDQ);
+        found.gfni = found.avx512 && (ecx & bit_GFNI) && (ecx & bit_AVX512VBMI);
     }
 #endif
     return found;
@@ -95,8 +97,9 @@ std::vector<CpuFeatures> features_to_test() {
         ((less.*feature = false), ...);
         if (less != found.back()) found.push_back(less);
     };
-    without(&CpuFeatures::vaes);
+    without(&CpuFeatures::vpclmul, &CpuFeatures::gfni);
     without(&CpuFeatures::avx512_vnni, &CpuFeatures::avx512);
+    without(&CpuFeatures::vaes);
     without(&CpuFeatures::dotprod);
     if (found.back() != CpuFeatures{}) found.emplace_back();
     return found;

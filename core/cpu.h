@@ -15,6 +15,8 @@ struct CpuFeatures {
     bool avx2 = false;
     bool avx512 = false;  // F, BW, DQ and VL together
     bool avx512_vnni = false;
+    bool vpclmul = false;  // carry-less products on 512-bit vectors, with AVX-512 and PCLMULQDQ
+    bool gfni = false;     // 8x8 bit matrices and bytes from anywhere on 512-bit vectors: GFNI, AVX-512, VBMI
     // aarch64
     bool neon = false;  // every CPU of this kind has it
     bool armv8_aes = false;

@@ -21,6 +21,8 @@ nb::dict cpu_features() {
     found["avx2"] = cpu.avx2;
     found["avx512"] = cpu.avx512;
     found["avx512_vnni"] = cpu.avx512_vnni;
+    found["vpclmul"] = cpu.vpclmul;
+    found["gfni"] = cpu.gfni;
     found["armv8_aes"] = cpu.armv8_aes;
     found["pmull"] = cpu.pmull;
     found["dotprod"] = cpu.dotprod;

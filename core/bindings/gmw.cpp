@@ -173,6 +173,33 @@ void bits_of(const Digits& digits, Words values, WordsOut bits) {
     digits.bits(from, to);
 }
 
+// Pads of so many words of every plane.
+BlockView leaf_pads(const Digits& digits, const Words& pads, std::size_t words, const char* name) {
+    return blocks(pads, product(product(64, digits.bit_rows()), words), name);
+}
+
+void masks_of(const Digits& digits, Words zeros, Words ones, WordsOut masks, WordsOut products,
+              WordsOut corrections) {
+    const std::size_t words = masks.size() / digits.code_rows();
+    const BlockView from[] = {leaf_pads(digits, zeros, words, "zeros"),
+                              leaf_pads(digits, ones, words, "ones")};
+    const WordSpan to[] = {sized(masks, product(words, digits.code_rows()), "masks"),
+                           sized(products, product(words, digits.product_rows()), "products"),
+                           sized(corrections, product(words, digits.correction_rows()), "corrections")};
+    nb::gil_scoped_release unlocked;
+    digits.masks(from[0], from[1], to[0], to[1], to[2]);
+}
+
+void products_of(const Digits& digits, Words pads, Words bits, Words corrections, WordsOut products) {
+    const std::size_t words = bits.size() / digits.bit_rows();
+    const BlockView from = leaf_pads(digits, pads, words, "pads");
+    const WordView chosen = sized(bits, product(words, digits.bit_rows()), "bits");
+    const WordView heard = sized(corrections, product(words, digits.correction_rows()), "corrections");
+    const WordSpan to = sized(products, product(words, digits.product_rows()), "products");
+    nb::gil_scoped_release unlocked;
+    digits.products(from, chosen, heard, to);
+}
+
 }  // namespace
 
 void bind_gmw(nb::module_& module) {
@@ -194,7 +221,13 @@ void bind_gmw(nb::module_& module) {
         .def_prop_ro("widths", &Digits::widths)
         .def_prop_ro("bit_rows", &Digits::bit_rows)
         .def_prop_ro("code_rows", &Digits::code_rows)
-        .def("bits", bits_of, "values"_a.noconvert(), "bits"_a.noconvert());
+        .def_prop_ro("product_rows", &Digits::product_rows)
+        .def_prop_ro("correction_rows", &Digits::correction_rows)
+        .def("bits", bits_of, "values"_a.noconvert(), "bits"_a.noconvert())
+        .def("masks", masks_of, "zeros"_a.noconvert(), "ones"_a.noconvert(), "masks"_a.noconvert(),
+             "products"_a.noconvert(), "corrections"_a.noconvert())
+        .def("products", products_of, "pads"_a.noconvert(), "bits"_a.noconvert(), "corrections"_a.noconvert(),
+             "products"_a.noconvert());
     bind_party<ServerParty>(module, "GmwServer")
         .def_prop_ro("is_last", [](Held<ServerParty>& self) { return Alone(self)->is_last(); })
         .def("first", first)

@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "bits/vector.h"
+#include "cpu.h"
 
 namespace sphynx::bits {
 namespace {
@@ -64,8 +65,7 @@ void transpose_squares(std::uint64_t rows[kSize]) {
 constexpr unsigned kHalf = 32;
 constexpr std::uint64_t kLowHalf = 0xffffffff;
 
-}  // namespace
-
+// rows[r] bit c  <->  rows[c] bit r
 void transpose_128x128(Block rows[128]) {
     for (int i = 0; i < 16; ++i) exchange_eight<16>(rows + i);
     for (int group = 0; group < 128; group += 16) {
@@ -79,7 +79,16 @@ void transpose_128x128(Block rows[128]) {
     }
 }
 
+}  // namespace
+
 void transpose_rows_to_blocks(const Block* rows, std::size_t row_blocks, Block* out) {
+#if defined(__x86_64__)
+    if (usable_features().gfni) {
+        for (std::size_t column = 0; column < row_blocks; ++column)
+            transpose_128x128_gfni(rows + column, row_blocks, out + 128 * column);
+        return;
+    }
+#endif
     for (std::size_t column = 0; column < row_blocks; ++column) {
         Block* square = out + 128 * column;
         for (std::size_t row = 0; row < 128; ++row) square[row] = rows[row * row_blocks + column];

@@ -1,8 +1,8 @@
 // Bit-matrix transposes and bit-slicing. Bits count from the lowest, in memory order.
 //   rows -> blocks   an OT matrix of 128 long rows becomes one 128-bit block per column
 //   slice / unslice  ring elements become bit planes and back: plane b, bit j is bit b of element j
-// Masked-swap networks (Eklundh) on the 128-bit vectors that both x86-64 and aarch64 always have; constant
-// time.
+// Masked-swap networks (Eklundh) on the 128-bit vectors that both x86-64 and aarch64 always have, or GFNI's matrices;
+// constant time.
 #pragma once
 
 #include <cstddef>
@@ -18,8 +18,8 @@ constexpr std::size_t plane_words(std::size_t count) {
     return (count + 63) / 64;
 }
 
-// rows[r] bit c  <->  rows[c] bit r
-void transpose_128x128(Block rows[128]);
+// out[c] bit r = rows[r * stride] bit c, for CPUs with gfni.
+void transpose_128x128_gfni(const Block* rows, std::size_t stride, Block* out);
 
 // `rows` holds 128 rows of `row_blocks` blocks each; out[j] collects bit j of every row, 128 * row_blocks in
 // all.

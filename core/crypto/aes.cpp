@@ -12,6 +12,7 @@ const SymmetricKernels& symmetric_kernels() {
 #if defined(__aarch64__)
     if (cpu.armv8_aes) return armv8_kernels();
 #elif defined(__x86_64__)
+    if (cpu.vaes && cpu.avx512) return vaes512_kernels();
     if (cpu.vaes) return vaes_kernels();
     if (cpu.aesni) return aesni_kernels();
 #endif

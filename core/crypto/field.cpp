@@ -55,6 +55,7 @@ const FieldKernels& field_kernels() {
 #if defined(__aarch64__)
     if (cpu.pmull) return pmull_field();
 #elif defined(__x86_64__)
+    if (cpu.vpclmul) return vpclmul_field();
     if (cpu.pclmul) return pclmul_field();
 #endif
     return portable_field();

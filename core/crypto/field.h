@@ -29,7 +29,7 @@ constexpr std::size_t kMostFoldedColumns = 8;
 void fold_rows(const Block* rows, std::size_t row_count, std::size_t columns, const Block* factors,
                OpenSum* sums);
 
-// Which path calls take now: "pmull", "pclmul" or "portable".
+// Which path calls take now: "pmull", "vpclmul", "pclmul" or "portable".
 const char* field_path_name();
 
 }  // namespace sphynx::crypto

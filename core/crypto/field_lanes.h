@@ -15,8 +15,9 @@ struct FieldKernels {
 };
 
 const FieldKernels& portable_field();
-const FieldKernels& pmull_field();   // aarch64 only
-const FieldKernels& pclmul_field();  // x86-64 only
+const FieldKernels& pmull_field();    // aarch64 only
+const FieldKernels& pclmul_field();   // x86-64 only
+const FieldKernels& vpclmul_field();  // x86-64 only
 
 // `Columns` is the number of columns where it is known, so that the factors stay in registers, and 0 elsewhere.
 template <class Lane, std::size_t kColumns>

@@ -43,6 +43,11 @@ struct SymmetricKernels {
     void (*sum_four_streams)(const AesKey* keys, Block counter, Block* bit0, Block* bit1, Block* total,
                              std::size_t count);
 
+    // The same for sixteen keys: rows[b * count + j] = the sum of the streams whose key's number has bit b, for b < 4;
+    // total = the sum of all. All sums of a tree of depth four, in registers.
+    void (*sum_sixteen_streams)(const AesKey* keys, Block counter, Block* rows, Block* total,
+                                std::size_t count);
+
     // out[j] = H(in[j], tweaks[j]), hash.h.
     void (*hash)(const AesKey& key, const Block* in, const Block* tweaks, Block* out, std::size_t count);
 
@@ -57,8 +62,9 @@ struct SymmetricKernels {
 const SymmetricKernels& symmetric_kernels();
 
 const SymmetricKernels& portable_kernels();
-const SymmetricKernels& armv8_kernels();  // aarch64 only
-const SymmetricKernels& aesni_kernels();  // x86-64 only
-const SymmetricKernels& vaes_kernels();   // x86-64 only
+const SymmetricKernels& armv8_kernels();    // aarch64 only
+const SymmetricKernels& aesni_kernels();    // x86-64 only
+const SymmetricKernels& vaes_kernels();     // x86-64 only
+const SymmetricKernels& vaes512_kernels();  // x86-64 only
 
 }  // namespace sphynx::crypto

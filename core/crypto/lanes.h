@@ -115,6 +115,57 @@ void sum_streams_of_four(const AesKey* keys, Block counter, Block* bit0, Block* 
 }
 
 template <class Lane>
+void sum_streams_of_sixteen(const AesKey* keys, Block counter, Block* rows, Block* total, std::size_t count) {
+    using V = typename Lane::V;
+    constexpr std::size_t step = 2 * Lane::kWidth;
+    std::uint64_t high = __builtin_bswap64(counter.lo);
+    std::uint64_t low = __builtin_bswap64(counter.hi);
+    // to[0] .. to[3]: the rows; to[4]: the total.
+    const auto sum_step = [&](Block* const(&to)[5]) {
+        V block[2], sums[5][2];
+        for (V& next : block) {
+            next = Lane::counters(high, low);
+            low += Lane::kWidth;
+            if (low < Lane::kWidth) ++high;
+        }
+        unrolled<4>([&](auto four) __attribute__((always_inline)) {
+            V state[8];
+            for (int i = 0; i < 8; ++i) state[i] = block[i % 2];
+            Lane::encrypt_each(keys + 4 * four, state);
+            for (int i = 0; i < 2; ++i) {
+                const V upper = Lane::xor_(state[4 + i], state[6 + i]);
+                const V odd = Lane::xor_(state[2 + i], state[6 + i]);
+                const V all = Lane::xor_(upper, Lane::xor_(state[i], state[2 + i]));
+                const auto add = [&](int row, V value) __attribute__((always_inline)) {
+                    if constexpr (four > 0) value = Lane::xor_(sums[row][i], value);
+                    sums[row][i] = value;
+                };
+                add(0, odd), add(1, upper), add(4, all);
+                if constexpr (four == 1) sums[2][i] = all;
+                if constexpr (four == 2) sums[3][i] = all;
+                if constexpr (four == 3) add(2, all), add(3, all);
+            }
+        });
+        for (int row = 0; row < 5; ++row) {
+            for (std::size_t i = 0; i < 2; ++i) Lane::store(to[row] + i * Lane::kWidth, sums[row][i]);
+        }
+    };
+    std::size_t done = 0;
+    for (; done + step <= count; done += step) {
+        Block* const row = rows + done;
+        sum_step({row, row + count, row + 2 * count, row + 3 * count, total + done});
+    }
+    if (done == count) return;
+    Block tail[5][step];
+    sum_step({tail[0], tail[1], tail[2], tail[3], tail[4]});
+    for (std::size_t i = 0; done + i < count; ++i) {
+        for (std::size_t row = 0; row < 4; ++row) rows[row * count + done + i] = tail[row][i];
+        total[done + i] = tail[4][i];
+    }
+    zeroise(tail, sizeof tail);
+}
+
+template <class Lane>
 void hash_many(const AesKey& aes_key, const Block* in, const Block* tweaks, Block* out, std::size_t count) {
     const typename Lane::Key key(aes_key);
     constexpr std::size_t step = 8 * Lane::kWidth;
@@ -147,6 +198,7 @@ constexpr SymmetricKernels lane_kernels(const char* name, std::uint32_t (*substi
         .encrypt = encrypt_blocks<Lane>,
         .counter_stream = counter_blocks<Lane>,
         .sum_four_streams = sum_streams_of_four<Lane>,
+        .sum_sixteen_streams = sum_streams_of_sixteen<Lane>,
         .hash = hash_many<Lane>,
         .garble_and = garble::garble_gate<Lane>,
         .evaluate_and = garble::evaluate_gate<Lane>,

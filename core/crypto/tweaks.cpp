@@ -1,5 +1,8 @@
 #include "crypto/tweaks.h"
 
+#include <algorithm>
+#include <bit>
+
 namespace sphynx::crypto {
 
 Tweaks::Tweaks(Block r) {
@@ -8,15 +11,30 @@ Tweaks::Tweaks(Block r) {
         multiples_[bit] = r;
         steps_[bit] = sum ^= r;
     }
+    for (std::size_t j = 0; j < kGroup; ++j) first_[j] = of(j);
+}
+
+Block Tweaks::of(std::uint64_t index) const {
+    Block tweak = {};
+    for (unsigned bit = 0; bit < 64; ++bit) tweak ^= mask_of(index >> bit) & multiples_[bit];
+    return tweak;
 }
 
 void Tweaks::fill(std::uint64_t first, Block* out, std::size_t count) const {
-    if (count == 0) return;
-    Block tweak = {};
-    for (unsigned bit = 0; bit < 64; ++bit) tweak ^= mask_of(first >> bit) & multiples_[bit];
-    out[0] = tweak;
-    for (std::size_t i = 1; i < count; ++i) {
-        out[i] = tweak ^= steps_[std::countr_zero(first + i)];
+    std::uint64_t group = first / kGroup;
+    std::size_t skipped = first % kGroup;
+    Block of_group = of(kGroup * group);
+    for (std::size_t done = 0; done < count; skipped = 0) {
+        const std::size_t taken = std::min(kGroup - skipped, count - done);
+        if (taken == kGroup) {
+            for (std::size_t j = 0; j < kGroup; ++j) out[done + j] = of_group ^ first_[j];
+        } else {
+            for (std::size_t j = 0; j < taken; ++j) out[done + j] = of_group ^ first_[skipped + j];
+        }
+        done += taken;
+        if (done == count) return;  // the next group may be beyond the last index
+        // From the last of this group to the first of the next.
+        of_group ^= first_[kGroup - 1] ^ steps_[std::countr_zero(kGroup * ++group)];
     }
 }
 

@@ -5,8 +5,9 @@
 // sigma(x_i xor x_j) with probability 2^-128. With tweaks that were known before, whoever influences the inputs
 // makes it so. Only R travels.
 //
-// Neighbours differ by (2^(c+1) - 1) R, c the trailing zeros of the greater index: one look-up and one sum a tweak,
-// no AES and no multiplication. Nothing here is secret once R is out, so that look-up may depend on the index.
+// Neighbours differ by (2^(c+1) - 1) R, c the trailing zeros of the greater index: one look-up and one sum, no AES and no
+// multiplication; and tau_(8 i + j) = tau_(8 i) + tau_j for j < 8, so that takes one look-up for eight tweaks. Nothing
+// here is secret once R is out, so that look-up may depend on the index.
 #pragma once
 
 #include "block.h"
@@ -27,8 +28,13 @@ class Tweaks {
     void fill(std::uint64_t first, Block* out, std::size_t count) const;
 
   private:
+    static constexpr std::size_t kGroup = 8;
+
+    Block of(std::uint64_t index) const;
+
     Block multiples_[64];  // x^b R
     Block steps_[64];      // (2^(c+1) - 1) R
+    Block first_[kGroup];  // tau_0 to tau_7
 };
 
 }  // namespace sphynx::crypto

@@ -1,5 +1,6 @@
 #include "gmw/digits.h"
 
+#include <algorithm>
 #include <iterator>
 #include <stdexcept>
 #include <utility>
@@ -18,6 +19,18 @@ constexpr std::size_t kMostEntries = std::size_t{1} << Digits::kMostBits;
 std::size_t entries(unsigned width) {
     return std::size_t{1} << width;
 }
+
+// The places in a pad of all the client's digits that have this bit: those for g are below those for p.
+std::uint64_t places(unsigned bit, unsigned width) {
+    std::uint64_t having = 0;
+    for (std::size_t c = 0; c < entries(width); ++c) having |= std::uint64_t{c >> bit & 1} << c;
+    return having | having << entries(width);
+}
+
+// Where a digit's rows begin: of bits, of codes, of corrections, of products.
+struct Rows {
+    std::size_t bit, code, correction, of_g, of_p;
+};
 
 // What a client picks for one digit of `width` bits, for as many instances as Words have bits: the entries of g and p
 // at its own digit c. They are folded two by two as they are made, so that all of it stays in registers.
@@ -114,6 +127,86 @@ std::size_t Digits::product_rows() const {
     std::size_t rows = widths_.size() + 1;
     for (const unsigned width : widths_) rows += width > 1;
     return rows;
+}
+
+std::size_t Digits::correction_rows() const {
+    return code_rows() - 1 - static_cast<std::size_t>(std::ranges::count(widths_, 1u));
+}
+
+// Hands a word of every digit, the top one included, to work: how wide the digit is, its first rows, the word.
+template <class Work>
+void Digits::for_words(std::size_t words, const Work& work) const {
+    Rows at{0, 0, 0, 0, widths_.size() + 1};
+    for (std::size_t digit = 0; digit <= widths_.size(); ++digit) {
+        const unsigned width = digit < widths_.size() ? widths_[digit] : 1;
+        for (std::size_t word = 0; word < words; ++word) work(width, at, word);
+        at.bit += width;
+        at.code += entries(width) - 1;
+        at.of_g += 1;
+        if (width == 1) continue;
+        at.of_p += 1;
+        at.correction += entries(width) - 1;
+    }
+}
+
+void Digits::masks(BlockView zeros, BlockView ones, WordSpan masks, WordSpan products,
+                   WordSpan corrections) const {
+    const std::size_t words = masks.size() / code_rows();
+    std::uint64_t pads[64], planes[64];
+    for_words(words, [&](unsigned width, const Rows& at, std::size_t word) {
+        std::fill_n(pads, 64, 0);
+        for (unsigned bit = 0; bit < width; ++bit) {
+            const std::uint64_t chosen = places(bit, width);
+            const std::size_t first = 64 * ((at.bit + bit) * words + word);
+            for (std::size_t i = 0; i < 64; ++i)
+                pads[i] ^= (zeros[first + i].lo & ~chosen) ^ (ones[first + i].lo & chosen);
+        }
+        const std::size_t count = entries(width);
+        bits::bits_of_word(pads, 64, 0, static_cast<unsigned>(2 * count), planes);
+        const std::uint64_t *g = planes, *p = planes + count;
+        for (std::size_t v = 1; v < count; ++v)
+            masks[(at.code + count - 1 - v) * words + word] = g[v] ^ g[v - 1];
+        products[at.of_g * words + word] = g[0];
+        if (width == 1) return;
+        const std::uint64_t own = p[0] ^ g[0] ^ g[1];
+        products[at.of_p * words + word] = own;
+        for (std::size_t c = 1; c < count; ++c)
+            corrections[(at.correction + c - 1) * words + word] = p[c] ^ g[c] ^ g[(c + 1) % count] ^ own;
+    });
+    zeroise(pads, sizeof pads);
+    zeroise(planes, sizeof planes);
+}
+
+void Digits::products(BlockView pads, WordView bits, WordView corrections, WordSpan products) const {
+    const std::size_t words = bits.size() / bit_rows();
+    std::uint64_t sums[64], planes[64];
+    for_words(words, [&](unsigned width, const Rows& at, std::size_t word) {
+        std::fill_n(sums, 64, 0);
+        for (unsigned bit = 0; bit < width; ++bit) {
+            const std::size_t first = 64 * ((at.bit + bit) * words + word);
+            for (std::size_t i = 0; i < 64; ++i) sums[i] ^= pads[first + i].lo;
+        }
+        const std::size_t count = entries(width);
+        bits::bits_of_word(sums, 64, 0, static_cast<unsigned>(2 * count), planes);
+        std::uint64_t *g = planes, *p = planes + count;
+        if (width > 1) {
+            for (std::size_t c = 1; c < count; ++c)
+                p[c] ^= corrections[(at.correction + c - 1) * words + word];
+        }
+        // The entries whose number is in the bits; no address depends on them.
+        for (unsigned bit = width; bit-- > 0;) {
+            const std::uint64_t chosen = bits[(at.bit + bit) * words + word];
+            const std::size_t half = entries(bit);
+            for (std::size_t c = 0; c < half; ++c) {
+                g[c] ^= (g[c] ^ g[c + half]) & chosen;
+                p[c] ^= (p[c] ^ p[c + half]) & chosen;
+            }
+        }
+        products[at.of_g * words + word] = g[0];
+        if (width > 1) products[at.of_p * words + word] = p[0];
+    });
+    zeroise(sums, sizeof sums);
+    zeroise(planes, sizeof planes);
 }
 
 void Digits::bits(WordView values, WordSpan bits) const {

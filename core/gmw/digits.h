@@ -25,9 +25,18 @@ class Digits {
     std::size_t bit_rows() const { return bit_count_ + 1; }
     std::size_t code_rows() const;
     std::size_t product_rows() const;
+    std::size_t correction_rows() const;
 
     // bits[bit_rows()][plane_words(values)]: the digits' bits, the lowest first, then the top bit.
     void bits(WordView values, WordSpan bits) const;
+    // The server's masks of its codes, masks[code_rows()][words], share of the products, products[product_rows()][words],
+    // and corrections[correction_rows()][words], from the low words of both pads of every OT: bit_rows() rows of 64 words
+    // each.
+    void masks(BlockView zeros, BlockView ones, WordSpan masks, WordSpan products,
+               WordSpan corrections) const;
+    // The client's share of the products, from its pads and its bits.
+    void products(BlockView pads, WordView bits, WordView corrections, WordSpan products) const;
+
     // codes[code_rows()][plane_words(values)]: e_1, e_2, ... of every digit, then the top bit.
     void codes(WordView values, WordSpan codes) const;
 
@@ -46,6 +55,8 @@ class Digits {
         unsigned low;
     };
     static Cut cut(unsigned w, unsigned f, unsigned top);
+    template <class Work>
+    void for_words(std::size_t words, const Work& work) const;
     Digits(Cut cut, unsigned top, unsigned arity);
 
     std::vector<unsigned> widths_;

@@ -33,6 +33,11 @@ void sum_streams(const crypto::SymmetricKernels& kernels, const AesKey* leaves, 
     const Block counter = {salt.lo, __builtin_bswap64(column_block)};
     Block pending[9][kTile];
     Block current[kTile];
+    if (depth == 4) {
+        kernels.sum_sixteen_streams(leaves, counter, rows, u != nullptr ? u : current, count);
+        zeroise(current, sizeof current);
+        return;
+    }
     std::fill_n(rows, depth * count, Block{});
     const unsigned first_level =
         depth >= 2 ? 2 : 0;  // levels below it are summed in registers, four leaves at a time

@@ -69,6 +69,29 @@ void check_agreement_with_portable() {
     }
 }
 
+// What OT extension sums of sixteen keys' streams, against the streams themselves.
+void check_sums() {
+    constexpr std::size_t keys = 16;
+    std::vector<AesKey> leaves;
+    for (std::uint64_t number = 0; number < keys; ++number) leaves.emplace_back(Block{number, 3});
+    const Block counter = from_hex("0000000000000041fffffffffffffff7");
+    for (const std::size_t count : {1, 2, 3, 7, 8, 9, 20}) {
+        std::vector<Block> rows(4 * count), total(count), expected_rows(4 * count), expected(count),
+            stream(count);
+        symmetric_kernels().sum_sixteen_streams(leaves.data(), counter, rows.data(), total.data(), count);
+        for (std::size_t number = 0; number < keys; ++number) {
+            aes_counter_stream(leaves[number], counter, stream.data(), count);
+            for (std::size_t j = 0; j < count; ++j) {
+                expected[j] ^= stream[j];
+                for (std::size_t bit = 0; bit < 4; ++bit)
+                    if (number >> bit & 1) expected_rows[bit * count + j] ^= stream[j];
+            }
+        }
+        CHECK(rows == expected_rows);
+        CHECK(total == expected);
+    }
+}
+
 }  // namespace
 
 int main() {
@@ -77,6 +100,7 @@ int main() {
         std::printf("path: %s\n", aes_path_name());
         check_vectors();
         check_agreement_with_portable();
+        check_sums();
     }
     const LimitFeatures portable({});
     CHECK(std::string(aes_path_name()) == "portable");

@@ -23,6 +23,7 @@ void check_that_every_path_is_tested() {
         if (const auto* kernel = ring::best_dot_kernel(32, true)) dot.insert(kernel->name);
     }
     CHECK(aes.contains("portable"));
+    CHECK(aes.contains("vaes512") == (cpu.vaes && cpu.avx512));
     CHECK(aes.contains("vaes") == cpu.vaes);
     CHECK(aes.contains("aesni") == cpu.aesni);
     CHECK(aes.contains("armv8") == cpu.armv8_aes);

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "check.h"
+#include "cpu.h"
 #include "crypto/prg.h"
 
 using namespace sphynx;
@@ -15,10 +16,13 @@ int main() {
     constexpr std::size_t row_blocks = 3;
     std::vector<Block> rows(128 * row_blocks), columns(128 * row_blocks);
     prg.fill_blocks(rows.data(), rows.size());
-    transpose_rows_to_blocks(rows.data(), row_blocks, columns.data());
-    for (std::size_t row = 0; row < 128; ++row) {
-        for (std::size_t column = 0; column < 128 * row_blocks; ++column) {
-            CHECK(rows[row * row_blocks + column / 128].bit(column % 128) == columns[column].bit(row));
+    for (const CpuFeatures& features : features_to_test()) {
+        const LimitFeatures limit(features);
+        transpose_rows_to_blocks(rows.data(), row_blocks, columns.data());
+        for (std::size_t row = 0; row < 128; ++row) {
+            for (std::size_t column = 0; column < 128 * row_blocks; ++column) {
+                CHECK(rows[row * row_blocks + column / 128].bit(column % 128) == columns[column].bit(row));
+            }
         }
     }
 

@@ -49,16 +49,18 @@ Blocks random_blocks(std::size_t count, unsigned seed) {
 }
 
 std::vector<Blocks> streams(const SymmetricKernels& kernels, std::size_t count) {
-    const AesKey keys[4] = {AesKey({1, 2}), AesKey({3, 4}), AesKey({5, 6}), AesKey({7, 8})};
+    std::vector<AesKey> keys;
+    for (std::uint64_t key = 0; key < 16; ++key) keys.emplace_back(Block{key, 2});
     const Block counter{__builtin_bswap64(41), __builtin_bswap64(kBeforeWrap)};
     const Blocks in = random_blocks(count, 1), tweaks = random_blocks(count, 3);
     Blocks encrypted(count), drawn(count), hashed(count), bit0 = in, bit1 = random_blocks(count, 2),
-                                                          total(count);
+                                                          total(count), rows(4 * count), all(count);
     kernels.encrypt(keys[0], in.data(), encrypted.data(), count);
     kernels.counter_stream(keys[0], counter, drawn.data(), count);
     kernels.hash(keys[0], in.data(), tweaks.data(), hashed.data(), count);
-    kernels.sum_four_streams(keys, counter, bit0.data(), bit1.data(), total.data(), count);
-    return {encrypted, drawn, hashed, bit0, bit1, total};
+    kernels.sum_four_streams(keys.data(), counter, bit0.data(), bit1.data(), total.data(), count);
+    kernels.sum_sixteen_streams(keys.data(), counter, rows.data(), all.data(), count);
+    return {encrypted, drawn, hashed, bit0, bit1, total, rows, all};
 }
 
 std::vector<Blocks> gates(const SymmetricKernels& kernels, std::size_t count) {

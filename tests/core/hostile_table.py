@@ -279,6 +279,7 @@ def gmw(made: Objects) -> list[Binding]:
             party.answer(np.zeros(party.received_bytes, np.uint8))
         party.finish(**arguments)
 
+    leaf_pads = words(64 * PLANE * made.digits.bit_rows, 2)
     openings = [8 * PLANE * rows for rows in (*map(tree.opened_rows, range(tree.level_count)), 3)]
     head, ring = 8 * codes.size + (COUNT * RING + 7) // 8, (COUNT * RING + 7) // 8
     return [
@@ -288,6 +289,16 @@ def gmw(made: Objects) -> list[Binding]:
         binding(
             "Digits.bits", made.digits.bits, writes="bits", free="values",
             values=column, bits=words(made.digits.bit_rows, PLANE),
+        ),
+        binding(
+            "Digits.masks", made.digits.masks, writes="masks products corrections", zeros=leaf_pads, ones=leaf_pads,
+            masks=codes, products=words(made.digits.product_rows, PLANE),
+            corrections=words(made.digits.correction_rows, PLANE),
+        ),
+        binding(
+            "Digits.products", made.digits.products, writes="products", pads=leaf_pads,
+            bits=words(made.digits.bit_rows, PLANE), corrections=words(made.digits.correction_rows, PLANE),
+            products=words(made.digits.product_rows, PLANE),
         ),
         binding("GmwGadget", _native.GmwGadget, free="f count", is_relu=True, w=RING, k=RING, f=8, count=COUNT),
         binding("GmwGadget.server", made.gadget.server, **shared, **of_server),

@@ -23,9 +23,14 @@ def bits_of(planes: Words) -> Words:
 
 
 def random_ots(bits: Words) -> tuple[Words, Words, Words]:
-    """(zeros, ones, what the client gets), a word for each OT, (rows, OTs of a row)."""
-    zeros, ones = random_words(len(bits), 64 * bits.shape[1]), random_words(len(bits), 64 * bits.shape[1])
-    return zeros, ones, np.where(bits_of(bits) == 1, ones, zeros)
+    """(zeros, ones, what the client gets), a block for each OT, row after row."""
+    zeros, ones = random_words(64 * bits.size, 2), random_words(64 * bits.size, 2)
+    return zeros, ones, np.where(bits_of(bits).reshape(-1, 1) == 1, ones, zeros)
+
+
+def blocks_of(words: Words) -> Words:
+    """Pads of which only the low words serve."""
+    return np.stack([words.reshape(-1), random_words(words.size)], axis=1)
 
 
 @pytest.mark.parametrize(
@@ -89,7 +94,8 @@ def test_what_the_client_receives_is_uniform(width: int) -> None:
         basis[row, np.arange(row.size)] = np.uint64(1) << bit.astype(np.uint64)
         nothing = np.zeros_like(basis)
         chosen = np.array([*(c >> place & 1 for place in range(width)), 0], bool)[:, None]  # of the top bit 0
-        masks, _, corrections = digits.masks(np.where(chosen, basis, nothing), np.where(chosen, nothing, basis))
+        unknown = blocks_of(np.where(chosen, basis, nothing)), blocks_of(np.where(chosen, nothing, basis))
+        masks, _, corrections = digits.masks(*unknown)
         reached = bits_of(np.vstack([masks, corrections]))[:, : row.size]
         assert rank(reached) == len(reached) == digits.code_rows + digits.correction_rows
 

@@ -42,8 +42,8 @@ def deal(shape: gmw.ReluShape, x_c: Words) -> tuple[gmw.Material, gmw.Material, 
     prg = Prg()
     digits, words, count = shape.digits, shape.words, shape.count
     own = digits.bits(x_c)
-    zeros, ones = (random_words(prg, digits.bit_rows, 64 * words) for _ in range(2))
-    pads = np.where(np.unpackbits(own.view(np.uint8), axis=1, bitorder="little") == 1, ones, zeros)
+    zeros, ones = (random_words(prg, digits.bit_rows * 64 * words, 2) for _ in range(2))
+    pads = np.where(np.unpackbits(own.view(np.uint8), bitorder="little")[:, None] == 1, ones, zeros)
     leaf_masks, server_products, corrections = digits.masks(zeros, ones)
     products = [server_products, digits.products(pads, own, corrections)]
     pairs = deal_nodes(prg, 5, PAIR_PRODUCTS, digits.tree.pair_count, words)

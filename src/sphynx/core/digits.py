@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sphynx.core import _native
-from sphynx.core.bits import plane_words, slice_bits
+from sphynx.core.bits import plane_words
 
 Words = NDArray[np.uint64]
 
@@ -40,7 +40,7 @@ class Digits:
         self.widths = tuple(self._native.widths)
         self.bit_rows = self._native.bit_rows  # of what the client chooses by: an OT each
         self.code_rows = self._native.code_rows  # of what the server sends
-        self.correction_rows = sum((1 << width) - 1 for width in self.widths if width > 1)
+        self.correction_rows = self._native.correction_rows
 
     @property
     def opened_rows(self) -> tuple[int, ...]:
@@ -54,56 +54,22 @@ class Digits:
         return bits
 
     def masks(self, zeros: Words, ones: Words) -> tuple[Words, Words, Words]:
-        """The server's (masks of its codes, share of the products, corrections), from words (bit_rows, 64 words) of
-        both pads of every OT."""
-        masks, of_g, of_p, corrections = [], [], [], [np.empty((0, zeros.shape[1] // 64), np.uint64)]
-        for width, rows in self._cut():
-            pads = np.zeros(zeros.shape[1], np.uint64)
-            for bit, (zero, one) in enumerate(zip(zeros[rows], ones[rows], strict=True)):
-                chosen = _places(bit, width)
-                pads ^= (zero & ~chosen) ^ (one & chosen)
-            g, p = np.split(slice_bits(pads, 2 << width), 2)
-            masks.append((g[1:] ^ g[:-1])[::-1])
-            of_g.append(g[:1])
-            if width > 1:
-                p ^= g ^ np.roll(g, -1, axis=0)
-                of_p.append(p[:1])
-                corrections.append(p[1:] ^ p[:1])
-        return np.concatenate(masks), np.concatenate(of_g + of_p), np.concatenate(corrections)
+        """The server's (masks of its codes, share of the products, corrections), from both pads of every OT: blocks, of
+        whose low words it takes the bits, in rows of whole planes."""
+        masks, products, corrections = (
+            self._planes(rows, zeros) for rows in (self.code_rows, self._native.product_rows, self.correction_rows)
+        )
+        self._native.masks(zeros, ones, masks, products, corrections)
+        return masks, products, corrections
 
     def products(self, pads: Words, bits: Words, corrections: Words) -> Words:
-        """The client's share of the products, from a word (bit_rows, 64 words) of its pads and its bits."""
-        of_g, of_p, start = [], [], 0
-        for width, rows in self._cut():
-            own = bits[rows]
-            g, p = np.split(slice_bits(np.bitwise_xor.reduce(pads[rows]), 2 << width), 2)
-            of_g.append(_pick(g, own))
-            if width > 1:
-                end = start + 2**width - 1
-                p[1:] ^= corrections[start:end]
-                of_p.append(_pick(p, own))
-                start = end
-        return np.concatenate(of_g + of_p)
+        """The client's share of the products, from its pads and its bits."""
+        products = self._planes(self._native.product_rows, pads)
+        self._native.products(pads, bits, corrections, products)
+        return products
 
-    def _cut(self) -> list[tuple[int, slice]]:
-        """Width and rows of bits of every digit, and of the top one."""
-        widths = (*self.widths, 1)
-        ends = np.cumsum(widths).tolist()
-        return [(width, slice(end - width, end)) for width, end in zip(widths, ends, strict=True)]
-
-
-def _places(bit: int, width: int) -> np.uint64:
-    """The places in a pad of all the client's digits that have this bit: those for g are below those for p."""
-    having = sum(1 << c for c in range(2**width) if c >> bit & 1)
-    return np.uint64(having | having << 2**width)
-
-
-def _pick(table: Words, bits: Words) -> Words:
-    """The row of the table whose number is in the bits; no address depends on them."""
-    for bit in bits[::-1]:
-        low, high = np.split(table, 2)
-        table = low ^ ((low ^ high) & bit)
-    return table
+    def _planes(self, rows: int, pads: Words) -> Words:
+        return np.empty((rows, len(pads) // (64 * self.bit_rows)), np.uint64)
 
 
 @lru_cache

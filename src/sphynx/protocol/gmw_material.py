@@ -30,7 +30,6 @@ from numpy.typing import NDArray
 
 from sphynx.core import gmw, ot
 from sphynx.core.bits import bit_values, pack_ring, unpack_ring
-from sphynx.core.digits import Digits
 from sphynx.errors import SphynxError
 from sphynx.program.cost.ot_messages import BLOCK_BYTES, blocks_down, blocks_up
 from sphynx.program.extensions import SOFTSPOKEN, Extensions
@@ -155,16 +154,6 @@ def pad_planes(pads: Words, width: int, words: int) -> Words:
     return ot.pad_planes(pads, width).reshape(width, -1, words)
 
 
-def leaf_pads(digits: Digits, pads: Words) -> Words:
-    """(bit_rows, OTs of a row): the words of the pads that leaves take their bits from."""
-    return pads[:, 0].reshape(digits.bit_rows, -1)
-
-
-def leaf_masks(digits: Digits, pads: ot.PadPair) -> tuple[Words, Words, Words]:
-    """The server's masks, share of the products, and corrections, as `Digits.masks`."""
-    return digits.masks(leaf_pads(digits, pads.zeros), leaf_pads(digits, pads.ones))
-
-
 def pair_masks(a: Words, offsets: Words, sent: Words, received: Words) -> Words:
     """(5, nodes, words): a, b, c, ab, ac from the own offsets (b, c) and the pads of both directions."""
     return np.concatenate([a[None], offsets, (a & offsets) ^ sent ^ received])
@@ -203,7 +192,9 @@ class GmwOfflineServer:
         batch, down = self._batch, self._down
         leaf_message, node_message = batch.cut(request, self.sizes.request, batch.leaf_blocks, batch.node_blocks)
         leaf_tweak, pads_of_leaves = down.late_pads(leaf_message, batch.leaf_ots, random_choices=False)
-        self._leaf_masks, self._leaf_products, leaf_corrections = leaf_masks(batch.digits, pads_of_leaves)
+        self._leaf_masks, self._leaf_products, leaf_corrections = batch.digits.masks(
+            pads_of_leaves.zeros, pads_of_leaves.ones
+        )
 
         node_tweak, node_pads = down.late_pads(node_message, batch.node_ots, random_choices=True)
         self._alpha_pads = (batch.last_row_words(node_pads.zeros), batch.last_row_words(node_pads.ones))
@@ -262,7 +253,7 @@ class GmwOfflineClient:
         shapes = ((batch.digits.correction_rows,), (FIRST_ROWS, batch.threes))
         (corrections, first), _ = batch.taken(answer, start + BLOCK_BYTES * batch.node_blocks_up, *shapes)
         leaf_tweak, node_tweak = bytes(answer[: ot.TWEAK_BYTES]), bytes(answer[ot.TWEAK_BYTES : start])
-        leaves = np.ascontiguousarray(leaf_pads(batch.digits, ot.received_pads(self._leaf_t, leaf_tweak)))
+        leaves = ot.received_pads(self._leaf_t, leaf_tweak)
         self._leaf_products = batch.digits.products(leaves, self._own, corrections)
         received = ot.received_pads(self._node_t, node_tweak)
         self._alpha_pads = batch.last_row_words(received)

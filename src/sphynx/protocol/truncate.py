@@ -31,7 +31,7 @@ from sphynx.core.gmw import TRUNCATION_ARITY, planned_gadget, truncation_convers
 from sphynx.program.cost.ot_messages import BLOCK_BYTES, blocks_down, blocks_up
 from sphynx.program.extensions import Extensions
 from sphynx.protocol.channel import Channel
-from sphynx.protocol.gmw_material import leaf_masks, leaf_pads, pad_planes, pair_masks
+from sphynx.protocol.gmw_material import pad_planes, pair_masks
 from sphynx.protocol.ots import ClientOts, OtCount, ServerOts
 from sphynx.protocol.relu_layer import Arrays, Words
 from sphynx.protocol.transport import Buffer
@@ -118,7 +118,7 @@ def answer_truncation(plan: Truncation, ots: ServerOts, request: bytearray) -> t
     leaf_blocks, node_blocks, _ = plan.blocks(ots.made)
     message = np.frombuffer(request, np.uint64).reshape(leaf_blocks + node_blocks, 2)
     leaf_tweak, pads_of_leaves = ots.down.late_pads(message[:leaf_blocks], plan.leaf_ots, random_choices=False)
-    masks_of_leaves, leaf_products, leaf_corrections = leaf_masks(plan.digits, pads_of_leaves)
+    masks_of_leaves, leaf_products, leaf_corrections = plan.digits.masks(pads_of_leaves.zeros, pads_of_leaves.ones)
     conversion, count = plan.conversion, plan.node_ots + plan.conversion.ots
     node_tweak, pads = ots.down.late_pads(message[leaf_blocks:], count, random_choices=True)
 
@@ -155,7 +155,7 @@ class TruncationRequest:
         bits = self._choices[node_words:].reshape(-1, plan.words)
         up_start = 2 * ot.TWEAK_BYTES
         leaf_tweak, node_tweak = bytes(answer[: ot.TWEAK_BYTES]), bytes(answer[ot.TWEAK_BYTES : up_start])
-        leaves = np.ascontiguousarray(leaf_pads(plan.digits, ot.received_pads(self._leaf_t, leaf_tweak)))
+        leaves = ot.received_pads(self._leaf_t, leaf_tweak)
         received = ot.received_pads(self._node_t, node_tweak)
         leaf_start = up_start + BLOCK_BYTES * up_blocks
         leaf_corrections = np.frombuffer(answer, np.uint64, plan.leaf_correction_bytes // _WORD_BYTES, leaf_start)
