@@ -51,6 +51,15 @@ def test_the_table_has_what_was_answered_before_a_failure(scene: Scene) -> None:
     assert scene.server.stop() == 0
 
 
+def test_answers_take_one_connection_which_ends_in_words(scene: Scene) -> None:
+    scene.server.start()
+    done = run(scene, scene.picture)
+    assert done.exit_code == 0, done.output
+    assert scene.server.stop() == 0
+    ends = [line["result"] for line in scene.server.log if line["event"] == "disconnected"]
+    assert ends == ["done"]
+
+
 def test_a_record_is_a_page_about_what_was_answered(scene: Scene, tmp_path: Path) -> None:
     scene.server.start()
     record = tmp_path / "record.html"

@@ -132,6 +132,7 @@ def infer(
     with _interrupt_on_sigterm(), contextlib.ExitStack() as printing:
         try:
             with client_of() as client:
+                name = client.program.name  # asked for later, it would connect again
                 if client.program.reveals_label and (unsure_below or arrays is not None):
                     raise _without_scores(unsure_below)
                 printing.callback(
@@ -156,7 +157,7 @@ def infer(
             raise failure from None
     if not as_json and (answers.found or prepare or ahead):
         typer.echo(f"{count(ready)} bundles are ready for later.", err=True)
-    if not as_json and answers.found and (not_for := warning_of(client.program.name)):
+    if not as_json and answers.found and (not_for := warning_of(name)):
         typer.echo(f"warning: {not_for}", err=True)
     if ahead:
         _stay(client_of(ahead=ahead), ahead)
