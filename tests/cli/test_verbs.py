@@ -1,18 +1,25 @@
 """The command line as a user meets it: a process of its own, its exit code, its two streams."""
 
+import inspect
 import json
 import os
+import re
+import shlex
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
 from PIL import Image
 
+from sphynx.cli.verbs import verbs
 from sphynx.space.artifact import CONFIGURATION
 from sphynx.space.design import Design
 from sphynx.space.published_cells import SPHYNX
+from sphynx.zoo.shipped import model_names
 from tests.warm_process import Warm
 
 Sphynx = Callable[..., subprocess.CompletedProcess[str]]
@@ -36,6 +43,26 @@ def test_help_and_version(sphynx: Sphynx) -> None:
 def test_a_list_of_verbs_has_whole_sentences(sphynx: Sphynx, group: str) -> None:
     shown = sphynx(*group.split(), "--help").stdout
     assert "Commands:" in shown and "..." not in shown.split("Commands:")[1]
+
+
+def test_examples_in_help_can_be_copied_and_name_flags_and_models_that_there_are() -> None:
+    known = {name: {*verb_flags(verb, context)} for name, verb, context in verbs()}
+    for _, verb, context in verbs():
+        formatter = context.make_formatter()
+        verb.format_help_text(context, formatter)
+        shown = formatter.getvalue()
+        assert max(map(len, shown.splitlines())) <= 80
+        typed = [line.strip() for line in re.sub(r" \\\n +", " ", shown).splitlines() if line.startswith("    ")]
+        paragraphs = inspect.cleandoc(verb.help).split("\n\n")
+        assert typed == [" ".join(one.split()) for one in paragraphs if one.startswith(" ")]
+        for words in (shlex.split(one) for line in typed for one in line.split(";") if "-m sphynx" not in line):
+            name = max((name for name in known if name.split() == words[: len(name.split())]), key=len)
+            assert {word for word in words if word.startswith("-")} <= known[name], words
+            assert not name.startswith("sphynx models") or {*words[3:4]} <= {*model_names()}, words
+
+
+def verb_flags(verb: Any, context: typer.Context) -> Iterator[str]:
+    return (flag for one in verb.get_params(context) for flag in (*one.opts, *one.secondary_opts))
 
 
 def test_the_package_runs_as_a_module() -> None:

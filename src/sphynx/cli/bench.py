@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import typer
-
 from sphynx.cli.bench_private import private
 from sphynx.cli.bench_throughput import throughput
-from sphynx.cli.group import VerbGroup
+from sphynx.cli.group import Verbs
 
-app = typer.Typer(
-    cls=VerbGroup,
+app = Verbs(
     help="Measure speed, compared with bounds and with other software.",
     no_args_is_help=True,
-    rich_markup_mode=None,
 )
 
 

@@ -7,14 +7,14 @@ from typing import Annotated
 
 import typer
 
-from sphynx.cli.group import VerbGroup
+from sphynx.cli.group import Verbs
 from sphynx.cli.options import DataSize, GroupsOption, Json, SkipBad, SplitOption, parse_bytes, say_left_out, voice_for
 from sphynx.cli.output import count, print_json, print_table, say_next
 from sphynx.cli.output_files import out_file
 from sphynx.errors import InputError
 from sphynx.units import bytes_text, class_text
 
-app = typer.Typer(cls=VerbGroup, invoke_without_command=True, rich_markup_mode=None)
+app = Verbs(invoke_without_command=True)
 
 
 @app.callback()

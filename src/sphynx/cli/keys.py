@@ -7,16 +7,14 @@ from typing import Annotated
 
 import typer
 
-from sphynx.cli.group import VerbGroup
+from sphynx.cli.group import Verbs
 from sphynx.cli.options import Json
 from sphynx.cli.output import print_json, print_table, say_next
 from sphynx.errors import InputError
 
-app = typer.Typer(
-    cls=VerbGroup,
+app = Verbs(
     help="Keys: request, sign, renew and revoke them.",
     no_args_is_help=True,
-    rich_markup_mode=None,
 )
 
 Folder = Annotated[Path, typer.Option("--keys", help="The folder that `sphynx keys init` made.")]

@@ -35,17 +35,15 @@ from sphynx.cli import (
     show,
     train,
 )
-from sphynx.cli.group import VerbGroup
+from sphynx.cli.group import Verbs
 from sphynx.cli.options import resume_command
 from sphynx.errors import INSTALL_DESIGN, InterruptedWorkError, SphynxError
 from sphynx.version import __version__
 
-app = typer.Typer(
-    cls=VerbGroup,
+app = Verbs(
     name="sphynx",
     help="Design networks that are cheap to run privately, and run them privately.",
     no_args_is_help=True,
-    rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["--help", "-h"]},
 )

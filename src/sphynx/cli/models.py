@@ -8,12 +8,12 @@ from typing import Annotated, Any
 
 import typer
 
-from sphynx.cli.group import VerbGroup
+from sphynx.cli.group import Verbs
 from sphynx.cli.options import Json
 from sphynx.cli.output import count, print_json, print_table, say_next
 from sphynx.units import percent, short_number
 
-app = typer.Typer(cls=VerbGroup, invoke_without_command=True, rich_markup_mode=None)
+app = Verbs(invoke_without_command=True)
 
 Folder = Annotated[Path | None, typer.Option("--folder", help="Folder of the models. [default: in the package]")]
 
@@ -87,9 +87,9 @@ def rebuild(
 
     Examples:
 
-      sphynx models rebuild xray-11k
+      sphynx models rebuild stream-chest-xray-11k
 
-      sphynx models rebuild xray-11k -o rebuilt
+      sphynx models rebuild stream-chest-xray-11k -o rebuilt
     """
     from sphynx.api.rebuilding import load_chain, rebuild_model
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from sphynx.cli.group import VerbGroup
+from sphynx.cli.group import Verbs
 from sphynx.cli.options import Json
 from sphynx.cli.output import print_json, print_table
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 Stage = Literal["training", "search", "placement"]
 
-app = typer.Typer(cls=VerbGroup, invoke_without_command=True, rich_markup_mode=None)
+app = Verbs(invoke_without_command=True)
 
 
 def _shelves() -> tuple[Shelf[Any], ...]:

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import typer
-
 from sphynx.cli import search_cells, search_placement, search_relus
-from sphynx.cli.group import VerbGroup
+from sphynx.cli.group import Verbs
 
-app = typer.Typer(
-    cls=VerbGroup,
+app = Verbs(
     no_args_is_help=True,
-    rich_markup_mode=None,
     help="Search for cells, for the places of reduce cells, or for the ReLUs of a stream's blocks.",
 )
 app.command("cells")(search_cells.search_cells)
