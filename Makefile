@@ -1,6 +1,6 @@
 # The two commands a newcomer types: `make demo` (`make demo ARGS=--open` shows it in the browser) and
 # `make test`. Each installs what it needs into .venv first; the tools of development and of the site are not for `demo`.
-.PHONY: demo test test-all coverage docs docs-site messages wheels sbom lock private-results zoo zoo-files reproduce-smoke chaos soak checks lint types layers \
+.PHONY: demo test test-all coverage docs docs-site messages wheels sbom lock private-results reduce-results zoo zoo-files reproduce-smoke chaos soak checks lint types layers \
   test-python test-core test-sanitize test-thread test-aarch64 test-constant-time fuzz fuzz-networks format clean
 
 VENV := .venv
@@ -108,6 +108,14 @@ private-results: $(INSTALLED)
 	$(BIN)/sphynx bench throughput stream-cifar100-25k --clients 1,2,4 -o results/private/clients.json
 	$(BIN)/python docs/make_private_results.py > docs/results/private.md.new
 	mv docs/results/private.md.new docs/results/private.md
+
+# Reductions of one network as files under results/reduction, and the pages that show them. RUNS: their folder, or what
+# `python -m reproduction.reduction ... table` packed of it. With LATENCY=1 each is measured privately, which takes about
+# half an hour of a machine at rest.
+reduce-results: $(INSTALLED)
+	$(BIN)/python -m reproduction keep $(RUNS)
+	if [ -n "$(LATENCY)" ]; then $(BIN)/python -m reproduction.reduced_latency $(RUNS); fi
+	$(MAKE) docs
 
 # torchvision's networks, compiled and asked privately: hours, and up to 24 GB for the largest. NETWORKS="resnet18-64"
 # measures these again.

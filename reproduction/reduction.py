@@ -32,7 +32,7 @@ from typing import Any
 import sphynx
 from reproduction.compact import keep_compact
 from reproduction.gpu.state import pack_results, pack_state, unpack
-from reproduction.kept_reductions import ASKED, TEACHER
+from reproduction.kept_reductions import ASKED, SITTINGS, TEACHER
 from reproduction.tasks import Task, run_tasks
 from sphynx.data.images import Data
 from sphynx.network.trained import load_trained
@@ -232,7 +232,7 @@ class Plan:
         for row in read_published():
             if row.data == "cifar100" and row.relus and row.relus <= MOST_PUBLISHED_RELUS:
                 print(f"| published | {row.method} | {row.relus:,} | | | | {row.accuracy:.2f}% | | |")
-        pack_results(self.out, kept, {TEACHER, "logs", *self.results()})
+        pack_results(self.out, kept, {TEACHER, SITTINGS, "logs", *self.results()})
         weights = [(TEACHER, "model"), *((name, "compact") for name in self.by_worth())]
         for line in pack_state(self.out, kept, weights, int(limit * 2**20)):
             print(line)
@@ -262,6 +262,9 @@ def main(words: Sequence[str] | None = None) -> int:
     tasks = plan.tasks([point for point in points if not options.only or point.method in options.only.split(",")])
     seconds = 60 * options.minutes - (time.monotonic() - began)
     done = run_tasks(tasks, list(tasks), jobs=options.jobs, seconds=seconds, logs=options.out / "logs")
+    with (options.out / SITTINGS).open("a") as file:
+        sitting = {"stages": options.stages, "jobs": options.jobs, "minutes": round((time.monotonic() - began) / 60, 2)}
+        file.write(json.dumps(sitting) + "\n")
     if TABLE in options.stages and tasks[TEACHER].makes.is_file():
         plan.print_table(options.keep or options.out / "kept", options.limit)
     return 0 if done else 3

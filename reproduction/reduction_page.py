@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import fmean, stdev
 
-from reproduction.kept_reductions import FOLDER, LATENCY, KeptReduction, read_reductions, read_teacher
+from reproduction.kept_reductions import FOLDER, LATENCY, KeptReduction, read_reductions, read_sittings, read_teacher
 from reproduction.reduced_latency import Latencies, latency_table
 from reproduction.reduction import LEAST_TEACHER, STAGES, Point
 from sphynx.reduce.results import Reduced
@@ -51,7 +51,7 @@ def make_reduction_page(results: Path) -> str:
     reductions = read_reductions(results)
     file = results / FOLDER / LATENCY
     measured = Latencies.from_json(json.loads(file.read_text()), LATENCY) if file.is_file() else None
-    parts = [INTRODUCTION, *_teacher(results), *_made(reductions)]
+    parts = [INTRODUCTION, *_teacher(results), *_made(reductions, results)]
     for budget in BUDGETS:
         parts += ["", *_section(budget, [one for one in reductions if one.asked.relu_budget == budget])]
     parts += ["", LATENCIES, *(["Not measured."] if measured is None else latency_table(measured))]
@@ -68,13 +68,16 @@ def _teacher(results: Path) -> Iterator[str]:
     yield f"{result.minutes:.1f} minutes."
 
 
-def _made(reductions: Sequence[KeptReduction]) -> Iterator[str]:
+def _made(reductions: Sequence[KeptReduction], results: Path) -> Iterator[str]:
     if not reductions:
         return
     devices = {str(one.environment.get("device")) for one in reductions}
     commits = {str(one.environment.get("commit") or "unknown") for one in reductions}
     at_once = max(one.asked.jobs for one in reductions)
     yield f"Made on {', '.join(sorted(devices))} at commit {', '.join(sorted(commits))}, up to {at_once} at a time."
+    if sittings := read_sittings(results):
+        minutes = sum(float(sitting["minutes"]) for sitting in sittings)
+        yield f"All of it, the teacher and its answers included, took {minutes:.1f} minutes of the device."
 
 
 def _section(budget: str, reductions: Sequence[KeptReduction]) -> Iterator[str]:

@@ -1,6 +1,7 @@
 """One teacher reduced by several methods, at its smallest, and what of it goes to another machine."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -85,6 +86,7 @@ def test_a_stage_goes_on_elsewhere(tmp_path: Path, capsys: pytest.CaptureFixture
     written = [file.name for file in keep_packed(state, tmp_path / "results")]
     assert written == ["teacher.json", "deepreduce-50k-seed0.json"]
     page = make_reduction_page(tmp_path / "results")
+    assert re.search(r"took \d\.\d minutes of the device", page)
     assert "| deepreduce | 1 | 0 | 672 | 0 | 0 |" in page and "| snl | 120 | 0 | not run |" in page
     assert not any(str(tmp_path) in file.read_text() for file in (tmp_path / "results").rglob("*.json"))
     capsys.readouterr()
