@@ -3,7 +3,7 @@
     results/reduction/teacher.json         the original: result, configuration, environment, metrics
     results/reduction/METHOD-BUDGET-...    a reduction: what was asked for, its counts and accuracies, and for each
                                            method that it tried the training's result and configuration
-    results/reduction/sittings.jsonl       how long each call took, with all that ran beside each other
+    results/reduction/calls.jsonl          how long each call took, with all that ran beside each other
     results/reduction/latency.json         what each takes privately (`reproduction.reduced_latency`)
 
 Weights are left out, and so are paths and masks by value, which are as large as weights: `design` in a result is the
@@ -28,7 +28,7 @@ from sphynx.train.results import RESULT, TrainResult
 
 FOLDER, LATENCY = "reduction", "latency.json"
 TEACHER, ASKED = "teacher", "asked.json"
-SITTINGS = "sittings.jsonl"  # each call of `reproduction.reduction`, with its minutes
+CALLS = "calls.jsonl"  # of `reproduction.reduction`, with their minutes
 
 
 @dataclass(frozen=True)
@@ -81,8 +81,8 @@ def keep_reductions(runs: Path, results: Path) -> list[Path]:
     kept = [{"name": TEACHER, **read_training(runs / TEACHER)}, *map(_kept, finished)]
     folder = results / FOLDER
     folder.mkdir(parents=True, exist_ok=True)
-    if (runs / SITTINGS).is_file():
-        shutil.copyfile(runs / SITTINGS, folder / SITTINGS)
+    if (runs / CALLS).is_file():
+        shutil.copyfile(runs / CALLS, folder / CALLS)
     return [_write(folder / f"{one['name']}.json", one) for one in kept]
 
 
@@ -91,8 +91,8 @@ def read_teacher(results: Path) -> KeptTeacher | None:
     return KeptTeacher.from_json(json.loads(file.read_text()), file.name) if file.is_file() else None
 
 
-def read_sittings(results: Path) -> list[dict[str, Any]]:
-    file = results / FOLDER / SITTINGS
+def read_calls(results: Path) -> list[dict[str, Any]]:
+    file = results / FOLDER / CALLS
     return [json.loads(line) for line in file.read_text().splitlines()] if file.is_file() else []
 
 

@@ -10,6 +10,7 @@
 
     python -m reproduction.reduction rivals table --data cifar-packed -o runs/reduction --minutes 9 --jobs 3
 
+All kept results come from the teacher in results/reduction/teacher, which `--teacher` takes in the place of a new one.
 Each call goes on where the one before was stopped; `--state` takes up what `table` packed on another machine:
 results.tgz has all designs, masks and results; state.NN the weights in eight bits, the teacher's and then as many
 reduced networks' as `--limit` allows, our own first, then the most accurate. `--jobs` reductions at a time share the
@@ -21,6 +22,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -32,7 +34,7 @@ from typing import Any
 import sphynx
 from reproduction.compact import keep_compact
 from reproduction.gpu.state import pack_results, pack_state, unpack
-from reproduction.kept_reductions import ASKED, SITTINGS, TEACHER
+from reproduction.kept_reductions import ASKED, CALLS, TEACHER
 from reproduction.tasks import Task, run_tasks
 from sphynx.data.images import Data
 from sphynx.network.trained import load_trained
@@ -232,7 +234,7 @@ class Plan:
         for row in read_published():
             if row.data == "cifar100" and row.relus and row.relus <= MOST_PUBLISHED_RELUS:
                 print(f"| published | {row.method} | {row.relus:,} | | | | {row.accuracy:.2f}% | | |")
-        pack_results(self.out, kept, {TEACHER, SITTINGS, "logs", *self.results()})
+        pack_results(self.out, kept, {TEACHER, CALLS, "logs", *self.results()})
         weights = [(TEACHER, "model"), *((name, "compact") for name in self.by_worth())]
         for line in pack_state(self.out, kept, weights, int(limit * 2**20)):
             print(line)
@@ -248,6 +250,9 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--minutes", type=float, default=60.0, help="then whatever runs is stopped, and saves")
     parser.add_argument("--jobs", type=int, default=1, help="reductions at a time")
     parser.add_argument("--only", default="", help="methods, such as snl,senet: no others of these stages")
+    parser.add_argument(
+        "--teacher", type=Path, help="its run folder, such as results/reduction/teacher, in the place of training one"
+    )
     parser.add_argument("--state", type=Path, help="a folder with what `table` packed")
     parser.add_argument("--keep", type=Path, help="where `table` packs; by default OUT/kept")
     parser.add_argument("--limit", type=float, default=STATE_LIMIT, help="of all state.NN together, in MiB")
@@ -258,13 +263,15 @@ def main(words: Sequence[str] | None = None) -> int:
     options.out.mkdir(parents=True, exist_ok=True)
     if options.state is not None:
         unpack(options.state, options.out)
+    if options.teacher is not None and not (options.out / TEACHER).exists():
+        shutil.copytree(options.teacher, options.out / TEACHER)
     points = [point for stage in options.stages for point in plan.points(stage)]
     tasks = plan.tasks([point for point in points if not options.only or point.method in options.only.split(",")])
     seconds = 60 * options.minutes - (time.monotonic() - began)
     done = run_tasks(tasks, list(tasks), jobs=options.jobs, seconds=seconds, logs=options.out / "logs")
-    with (options.out / SITTINGS).open("a") as file:
-        sitting = {"stages": options.stages, "jobs": options.jobs, "minutes": round((time.monotonic() - began) / 60, 2)}
-        file.write(json.dumps(sitting) + "\n")
+    with (options.out / CALLS).open("a") as file:
+        call = {"stages": options.stages, "jobs": options.jobs, "minutes": round((time.monotonic() - began) / 60, 2)}
+        file.write(json.dumps(call) + "\n")
     if TABLE in options.stages and tasks[TEACHER].makes.is_file():
         plan.print_table(options.keep or options.out / "kept", options.limit)
     return 0 if done else 3

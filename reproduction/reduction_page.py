@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import fmean, stdev
 
-from reproduction.kept_reductions import FOLDER, LATENCY, KeptReduction, read_reductions, read_sittings, read_teacher
+from reproduction.kept_reductions import FOLDER, LATENCY, KeptReduction, read_calls, read_reductions, read_teacher
 from reproduction.reduced_latency import Latencies, latency_table
 from reproduction.reduction import LEAST_TEACHER, STAGES, Point
 from sphynx.reduce.results import Reduced
@@ -75,8 +75,8 @@ def _made(reductions: Sequence[KeptReduction], results: Path) -> Iterator[str]:
     commits = {str(one.environment.get("commit") or "unknown") for one in reductions}
     at_once = max(one.asked.jobs for one in reductions)
     yield f"Made on {', '.join(sorted(devices))} at commit {', '.join(sorted(commits))}, up to {at_once} at a time."
-    if sittings := read_sittings(results):
-        minutes = sum(float(sitting["minutes"]) for sitting in sittings)
+    if calls := read_calls(results):
+        minutes = sum(float(call["minutes"]) for call in calls)
         yield f"All of it, the teacher and its answers included, took {minutes:.1f} minutes of the device."
 
 

@@ -75,6 +75,9 @@ def test_a_stage_goes_on_elsewhere(tmp_path: Path, capsys: pytest.CaptureFixture
     for folder in (TEACHER, "deepreduce-50k-seed0"):  # the latter's kernels in eight bits there
         assert load_trained(there / folder).design == load_trained(here / folder).design
     assert (there / TEACHER / MODEL).read_bytes() == (here / TEACHER / MODEL).read_bytes()
+    given = tmp_path / "given"
+    assert main([TEACHER, "--data", "digits", *small, "-o", str(given), "--teacher", str(here / TEACHER)]) == 0
+    assert not (given / TRAINED).exists() and (given / TEACHER / MODEL).is_file()
     kept, trained = (read_result(here / folder) for folder in (TEACHER, TRAINED))
     assert kept.weights == weights_digest(load_trained(there / TEACHER).module) != trained.weights
     assert kept.accuracy == sphynx.evaluate_network(here / TEACHER, "digits").accuracy
