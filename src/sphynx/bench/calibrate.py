@@ -5,13 +5,17 @@ what the channel between two processes costs. Each is measured by itself. kept_r
 from __future__ import annotations
 
 import platform
+from typing import NamedTuple
 
 import numpy as np
 
+from sphynx.bench.busy_cores import busy_cores
 from sphynx.bench.channel_costs import channel_costs
 from sphynx.bench.core_rates import (
     DEFAULT_OT_PARAMETER,
+    FEW,
     INPUTS,
+    memory_product_seconds,
     ot_rates,
     primitive_times,
     ring_seconds,
@@ -41,6 +45,7 @@ def measure_rates(open_channel: OpenChannel) -> Rates:
     return Rates(
         machine=f"{platform.node()} ({platform.machine()})",
         cores=available_cores(),
+        busy_cores=busy_cores(open_channel),
         gc=relu_seconds("gc", REPEATS),
         gmw=relu_seconds("gmw", REPEATS),
         ot_bytes=ot_rates(DEFAULT_OT_PARAMETER, 1, 1)["ot_bytes_each"],
@@ -55,15 +60,34 @@ def measure_rates(open_channel: OpenChannel) -> Rates:
 
 
 def _he_seconds(ring_bits: int) -> HeSeconds:
-    times = primitive_times(rlwe.Params.for_ring(ring_bits), REPEATS)
+    params = rlwe.Params.for_ring(ring_bits)
+    times = primitive_times(params, REPEATS)
     product = times["rlwe_product_s"]
+    reply, decrypt = (
+        _used_seconds(times[f"rlwe_{name}_s"], times[f"rlwe_{name}_few_s"], params.n) for name in ("reply", "decrypt")
+    )
     return HeSeconds(
         product=product,
         encrypt=times["rlwe_encrypt_s"],
         parse=times["rlwe_parse_s"],
-        reply=max(times["rlwe_reply_s"] - INPUTS * product, 0.0),
-        decrypt=times["rlwe_decrypt_s"],
+        reply=max(reply.fixed - INPUTS * product, 0.0),
+        decrypt=decrypt.fixed,
+        weight=max(memory_product_seconds(params, REPEATS) - product, 0.0),
+        used=reply.each + decrypt.each,
+        transform=times["rlwe_plaintext_ntt_s"],
     )
+
+
+class _Used(NamedTuple):
+    """Seconds of a reply at either party: at any number of used coefficients, and for each of them."""
+
+    fixed: float
+    each: float
+
+
+def _used_seconds(whole: float, few: float, n: int) -> _Used:
+    each = max(whole - few, 0.0) / (n - n // FEW)
+    return _Used(max(whole - each * n, 0.0), each)
 
 
 def _limb_mac_rate() -> float:

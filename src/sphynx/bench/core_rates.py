@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,8 @@ OTS = 1 << 17
 DEFAULT_OT_PARAMETER = 4
 TWEAK = bytes(range(16))
 INPUTS, REPLIES = 10, 20  # products per reply, and replies per call
+FEW = 8  # one of so many coefficients is used, where few are
+MEMORY_BYTES = 96 << 20  # of weights that no cache holds
 
 
 def connected(k: int, *, checked: bool = False, delta: Words | None = None) -> tuple[ot.OtReceiver, ot.OtSender]:
@@ -109,14 +112,18 @@ def primitive_times(params: he.Params, repeats: int) -> dict[str, float]:
     polynomials = rng.integers(-127, 128, (INPUTS, n)).astype(np.int32)
     for index in range(REPLIES):
         weights.set_reply(index, polynomials, 1)
-    used, counts = np.arange(n, dtype=np.uint32), [n] * REPLIES
-    share = np.empty(n * REPLIES, np.uint64)
+    used, share = np.arange(n, dtype=np.uint32), np.empty(n * REPLIES, np.uint64)
+    all_used, few_used = [n] * REPLIES, [n // FEW] * REPLIES
     values = np.zeros(n, np.int32)
 
-    def reply() -> bytes:
-        return native.reply(public, weights, [parsed], 1, used, counts, prg, share, 1)
+    def reply(counts: list[int]) -> bytes:
+        own = share[: sum(counts)]
+        return native.reply(public, weights, [parsed], 1, used, counts, prg, own, 1)
 
-    wire = reply()
+    def decrypt(wire: bytes, counts: list[int]) -> None:
+        key.decrypt(wire, used, counts, 1, share[: sum(counts)], 1)
+
+    whole, short = reply(all_used), reply(few_used)
 
     def each(work: Callable[[], object], calls: int) -> float:
         return best_seconds(work, repeats) / calls
@@ -127,9 +134,24 @@ def primitive_times(params: he.Params, repeats: int) -> dict[str, float]:
         "rlwe_encrypt_s": each(lambda: key.encrypt(messages, prg, 1), INPUTS),
         "rlwe_parse_s": each(lambda: native.Ciphertexts(params, upload, INPUTS, 1), INPUTS),
         "rlwe_product_s": each(lambda: native.time_products(weights, [parsed], 1), INPUTS * REPLIES),
-        "rlwe_reply_s": each(reply, REPLIES),
-        "rlwe_decrypt_s": each(lambda: key.decrypt(wire, used, counts, 1, share, 1), REPLIES),
+        "rlwe_reply_s": each(lambda: reply(all_used), REPLIES),
+        "rlwe_reply_few_s": each(lambda: reply(few_used), REPLIES),
+        "rlwe_decrypt_s": each(lambda: decrypt(whole, all_used), REPLIES),
+        "rlwe_decrypt_few_s": each(lambda: decrypt(short, few_used), REPLIES),
     }
+
+
+def memory_product_seconds(params: he.Params, repeats: int) -> float:
+    """Seconds of a product whose weights come from memory, as those of a network do; of the others they are in a cache
+    after the first."""
+    native, prg, n = _native.rlwe, Prg(), params.n
+    key, messages = native.SecretKey(params, prg), np.zeros((INPUTS, n), np.uint64)
+    parsed = native.Ciphertexts(params, key.encrypt(messages, prg, 1), INPUTS, 1)
+    each = len(params.primes) * INPUTS * n
+    replies = MEMORY_BYTES // (4 * each)
+    weights = native.Weights(params, replies, INPUTS, n, np.ones(replies * each, np.int32))
+    work = partial(native.time_products, weights, [parsed], 1)
+    return best_seconds(work, repeats) / (replies * INPUTS)
 
 
 def ring_seconds(shape: ConvShape, ring_bits: int, weights: NDArray[np.int32], repeats: int) -> tuple[float, str]:

@@ -170,10 +170,10 @@ def _serve(told: Connection, job: Job) -> Measured:
     _tell_check(channel, check)
     measured = Measured(details=details)
     for run, bundle_id in enumerate(job.bundle_ids):
-        _in_step(channel)
-        offline, bundle = _time(channel, partial(party.prepare, bundle_id, job.backend, job.batch, job.made))
-        _in_step(channel)
-        online, _ = _time(channel, partial(party.infer, bundle))
+        in_step(channel)
+        offline, bundle = timed(channel, partial(party.prepare, bundle_id, job.backend, job.batch, job.made))
+        in_step(channel)
+        online, _ = timed(channel, partial(party.infer, bundle))
         _keep(measured, run, offline, online)
         measured.bundle_bytes = bundle.bytes
     channel.close()
@@ -188,10 +188,10 @@ def _ask(told: Connection, job: Job, pixels: NDArray[np.uint8], expected: NDArra
     party = InferenceClient(program, channel, check=_receive_check(channel))
     measured, equal = Measured(), True
     for run, bundle_id in enumerate(job.bundle_ids):
-        _in_step(channel)
-        offline, bundle = _time(channel, partial(party.prepare, bundle_id, job.backend, job.batch, job.made))
-        _in_step(channel)
-        online, logits = _time(channel, partial(party.infer, bundle, pixels))
+        in_step(channel)
+        offline, bundle = timed(channel, partial(party.prepare, bundle_id, job.backend, job.batch, job.made))
+        in_step(channel)
+        online, logits = timed(channel, partial(party.infer, bundle, pixels))
         equal = equal and np.array_equal(logits, expected)
         _keep(measured, run, offline, online)
         measured.bundle_bytes = bundle.bytes
@@ -218,14 +218,14 @@ def _receive_check(channel: Channel) -> CheckPlan | None:
     return CheckPlan(ring_bits, functionals) if functionals else None
 
 
-def _in_step(channel: Channel) -> None:
+def in_step(channel: Channel) -> None:
     """Neither party starts a phase before the other has ended the last; not counted."""
     channel.send(b".")
     channel.receive(1)
     channel.take_record()
 
 
-def _time(channel: Channel, work: Callable[[], Any]) -> tuple[Phase, Any]:
+def timed(channel: Channel, work: Callable[[], Any]) -> tuple[Phase, Any]:
     cpu_s, start_s = time.process_time(), time.monotonic()
     result = work()
     end_s = time.monotonic()

@@ -2,8 +2,8 @@
 
 CPU seconds of all threads, so that what native code spreads over the cores counts in full; the best of several. What a
 call returns is held, as a bundle is: the first touch of fresh memory is part of the work. Received messages are zeros:
-no time depends on what is in them. The server's offline ones are the client's, since it checks them. Online, two sizes
-of a layer tell its units' work from what it costs at any size.
+no time depends on what is in them. The server's offline ones are the client's, since it checks them. Two sizes of a
+layer tell its units' work from what it costs at any size.
 """
 
 from __future__ import annotations
@@ -62,9 +62,17 @@ class MuteChannel(Channel):
 
 
 def relu_seconds(backend: Backend, repeats: int) -> ReluSeconds:
-    (few, _, few_online), (many, offline, online) = (_layer_seconds(backend, count, repeats) for count in (FEW, MANY))
-    each = max(online - few_online, 0.0) / (many - few)
-    return ReluSeconds(offline / many, each, max(few_online - few * each, 0.0))
+    (few, *little), (many, *much) = (_layer_seconds(backend, count, repeats) for count in (FEW, MANY))
+    (offline, offline_layer), (online, online_layer) = (
+        _line(few, few_s, many, many_s) for few_s, many_s in zip(little, much, strict=True)
+    )
+    return ReluSeconds(offline, online, online_layer, offline_layer)
+
+
+def _line(few: int, few_s: float, many: int, many_s: float) -> tuple[float, float]:
+    """Seconds for each unit, and at any number of them; neither is less than none."""
+    each = min(max(many_s - few_s, 0.0) / (many - few), many_s / many)
+    return each, max(few_s - few * each, 0.0)
 
 
 def _layer_seconds(backend: Backend, count: int, repeats: int) -> tuple[int, float, float]:

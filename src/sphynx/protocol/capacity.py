@@ -93,7 +93,8 @@ def party_seconds(program: Program, rates: Rates, backend: Backend) -> tuple[flo
     """CPU seconds of one inference, offline and online: the server's and the client's."""
     he = rates.he_small if program.ring_bits <= SMALL_DEGREE_BITS else rates.he_large
     cost = total_cost(program)
-    server_he = cost.he_products * he.product + cost.he_uploads * he.parse + cost.he_replies * he.reply
+    products = cost.he_products * he.product + cost.he_weights * he.weight
+    server_he = products + cost.he_uploads * he.parse + cost.he_replies * he.reply
     client_he = cost.he_uploads * he.encrypt + cost.he_replies * he.decrypt
     ring_s = cost.ring_macs * -(-program.ring_bits // 8) / rates.limb_macs_per_s
     total = estimate(program, replace(rates, cores=1), HERE, backend).total

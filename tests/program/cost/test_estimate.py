@@ -9,7 +9,7 @@ import pytest
 from sphynx.compiler.latency import BUDGETS, design_estimate, largest_within
 from sphynx.errors import InputError
 from sphynx.program.backends import BACKENDS, Backend
-from sphynx.program.cost.cost import square_cost, total_cost
+from sphynx.program.cost.cost import layer_costs, square_cost, total_cost
 from sphynx.program.cost.estimate import estimate, faster_backend
 from sphynx.program.cost.link import LINKS, Link, parse_link, parse_links, parse_seconds
 from sphynx.program.cost.rates import REFERENCE, Rates
@@ -69,6 +69,28 @@ def test_offline_bytes_are_the_costs() -> None:
 def test_twice_the_cores_halve_the_offline_work() -> None:
     one, two = (estimate(small_program(), replace(REFERENCE, cores=cores), FREE, "gc").total for cores in (1, 2))
     assert one.offline_seconds == pytest.approx(2 * two.offline_seconds)
+
+
+def test_cores_that_wait_do_no_work_offline() -> None:
+    program, two = small_program(), replace(REFERENCE, cores=2)
+
+    def offline_s(busy: float) -> float:
+        return estimate(program, replace(two, busy_cores=busy), FREE, "gmw").total.offline_seconds
+
+    assert offline_s(0.0) == offline_s(2.0) == offline_s(3.0)  # not measured; more than there are
+    assert offline_s(1.6) == pytest.approx(1.25 * offline_s(2.0))
+    assert offline_s(0.5) == offline_s(1.0)  # other work had the rest
+
+
+def test_weights_from_memory_and_used_coefficients_are_paid_for() -> None:
+    program, cost = small_program(), total_cost(small_program())
+    he = replace(REFERENCE.he_small, weight=1.0, used=0.5)
+    found = estimate(program, replace(REFERENCE, he_small=he), FREE, "gmw").total.offline_seconds
+    before = estimate(program, REFERENCE, FREE, "gmw").total.offline_seconds
+    assert found - before == pytest.approx(cost.he_weights + cost.he_used / 2)
+    layers = replace(REFERENCE, gmw=replace(REFERENCE.gmw, offline_layer=1.0))
+    of_layers = cost.relu_layers + sum(step.truncations > 0 for _, step in layer_costs(program))
+    assert estimate(program, layers, FREE, "gmw").total.offline_seconds - before == pytest.approx(of_layers)
 
 
 @pytest.mark.parametrize("link", [*LINKS.values(), FREE, Link(0.0, 1e5, "narrow")], ids=lambda link: link.name)

@@ -51,6 +51,7 @@ class LayerCost:
     he_weights: int = 0  # polynomials that are prepared: tiles of an image share theirs
     he_uploads: int = 0
     he_replies: int = 0
+    he_used: int = 0  # coefficients of replies that are outputs
     he_upload_bytes: int = 0
     he_reply_bytes: int = 0
     he_messages: int = 0
@@ -259,6 +260,7 @@ def _linear_cost(
         he_weights=plan.products // plan.tiles,
         he_uploads=uploads,
         he_replies=plan.replies,
+        he_used=plan.tiles * sum(plan.used_counts),
         he_upload_bytes=uploads * params.upload_bytes,
         he_reply_bytes=rlwe.reply_bytes(params, plan),
         he_messages=len(new) + 1,

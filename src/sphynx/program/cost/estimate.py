@@ -3,8 +3,8 @@
 Both parties share one machine, as in `sphynx bench private`; on two machines the offline phase is up to twice as fast.
 
     offline    of each layer the linear map, then the ReLUs: the longest of sending up, of sending down and of both
-               parties' work on all cores. Requests run ahead of their answers, so these three go on at once; only
-               of the first layer, which has none before it, are they added.
+               parties' work on as many cores as they keep busy. Requests run ahead of their answers, so these three go
+               on at once; only of the first layer, which has none before it, are they added.
     online     of each layer the server's linear map on all cores, with what the start of a convolution costs; then
                gc     both parties' work on all cores and all bytes through TLS, or the labels' transfer where that
                       takes longer: labels are evaluated while the next ones are on their way
@@ -80,8 +80,10 @@ class HeWork:
     """The homomorphic work of one linear map for one bundle: a share of what a group of them takes together."""
 
     products: float
+    weights: float  # polynomials of them, those in a subring in part, that come from memory
     uploads: float
     replies: float
+    used: float  # coefficients of replies
     upload_bytes: float
     reply_bytes: float
     messages: int  # of the group
@@ -91,16 +93,19 @@ class HeWork:
         """Take the map as planned by itself."""
         return cls(
             cost.he_products,
+            cost.he_weights,
             cost.he_uploads,
             cost.he_replies,
+            cost.he_used,
             cost.he_upload_bytes,
             cost.he_reply_bytes,
             cost.he_messages,
         )
 
     def seconds(self, he: HeSeconds) -> float:
-        uploads, replies = self.uploads * (he.encrypt + he.parse), self.replies * (he.reply + he.decrypt)
-        return self.products * he.product + uploads + replies
+        products = self.products * he.product + self.weights * he.weight
+        replies = self.replies * (he.reply + he.decrypt) + self.used * he.used
+        return products + self.uploads * (he.encrypt + he.parse) + replies
 
 
 def estimate(
@@ -158,7 +163,7 @@ def faster_extensions(
 
 def _set_up_seconds(direction: str, rates: Rates, link: Link) -> float:
     seed_bytes = BLOCK_BYTES * (SEED_BLOCKS_DOWN if direction == "down" else SEED_BLOCKS_UP)
-    work = silent.SHAPE.seeds * rates.gmw.offline / rates.cores + seed_bytes * rates.byte_s
+    work = silent.SHAPE.seeds * rates.gmw.offline / rates.offline_cores + seed_bytes * rates.byte_s
     return link.round_trip_s + link.transfer_s(seed_bytes) + work
 
 
@@ -201,7 +206,7 @@ class _Step:
     def seconds(self, rates: Rates, link: Link, bundles: int, *, overlaps: bool) -> float:
         messages = self.messages / bundles
         work = self.work + messages * rates.message_s + (self.up_bytes + self.down_bytes) * rates.byte_s
-        parts = (work / rates.cores, link.transfer_s(self.up_bytes), link.transfer_s(self.down_bytes))
+        parts = (work / rates.offline_cores, link.transfer_s(self.up_bytes), link.transfer_s(self.down_bytes))
         return max(parts) if overlaps else sum(parts)
 
 
@@ -250,12 +255,18 @@ def _nonlinear_steps(cost: LayerCost, rates: Rates, backend: Backend, made: Exte
     """The steps of ReLUs by the backend, and of signed truncations, squares and gates beside either. The time that the
     long messages of gates take is that of as many bytes."""
     each = rates.gmw.offline
-    relu_work = relu_units(cost, backend) * rates.relu(backend).offline
+    relu = rates.relu(backend)
+    relu_work = relu_units(cost, backend) * relu.offline + cost.relu_layers * relu.offline_layer
     ring_bytes = (cost.gmw_offline_ring_bytes - cost.gmw_correction_bytes, cost.gmw_correction_bytes)
     relu_bytes = (0, cost.gc_table_bytes) if backend == "gc" else ring_bytes
     parts = (
         (relu_work, OFFLINE_MESSAGES[backend] * cost.relu_layers, *relu_bytes),
-        (cost.truncation_ots * each, 2 * (cost.truncations > 0), 0, cost.truncation_correction_bytes),
+        (
+            cost.truncation_ots * each + (cost.truncations > 0) * rates.gmw.offline_layer,
+            2 * (cost.truncations > 0),
+            0,
+            cost.truncation_correction_bytes,
+        ),
         (cost.square_ots * each, 2 * (cost.squares > 0), 0, cost.square_correction_bytes),
         (cost.gate_ots * each, 3 * (cost.gates > 0), cost.gate_correction_bytes, cost.gate_correction_bytes),
     )

@@ -12,9 +12,10 @@ from sphynx.run.cache import cache_folder
 
 
 def kept_rates() -> Rates | None:
-    """Load what was measured before, if it can be used."""
+    """Load what was measured before, if it can be used and is all that is measured today."""
     try:
-        return Rates.from_json(json.loads(rates_file().read_text()))
+        rates = Rates.from_json(json.loads(rates_file().read_text()))
+        return rates if rates.busy_cores else None
     except (InputError, OSError, ValueError, KeyError, TypeError):
         return None
 

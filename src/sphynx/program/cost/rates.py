@@ -14,22 +14,27 @@ from sphynx.program.backends import BACKENDS, Backend
 
 @dataclass(frozen=True)
 class HeSeconds:
-    """Per polynomial, on one core. `reply` is without its products."""
+    """Per polynomial, on one core. `reply` is without its products. The last three are 0 where they were not told from
+    the others."""
 
-    product: float
+    product: float  # with weights from a cache
     encrypt: float
     parse: float
     reply: float
     decrypt: float
+    weight: float = 0.0  # more, where a polynomial of weights comes from memory
+    used: float = 0.0  # both parties', for each coefficient of a reply that is used
+    transform: float = 0.0  # of a polynomial of weights that is not held
 
 
 @dataclass(frozen=True)
 class ReluSeconds:
-    """CPU seconds of both parties' work: for each unit (gc: AND gate, gmw: OT), and online for each layer beside."""
+    """CPU seconds of both parties' work: for each unit (gc: AND gate, gmw: OT), and for each layer."""
 
     offline: float
     online: float
     online_layer: float
+    offline_layer: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -48,6 +53,7 @@ class Rates:
     byte_s: float  # through TLS, both parties' work
     he_small: HeSeconds  # degree 4096
     he_large: HeSeconds  # degree 8192
+    busy_cores: float = 0.0  # that two parties keep busy offline; 0 where it was not measured: all of them
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -58,6 +64,11 @@ class Rates:
         parts: dict[str, Any] = {key: HeSeconds(**data[key]) for key in ("he_small", "he_large")}
         parts |= {key: ReluSeconds(**data[key]) for key in BACKENDS}
         return cls(**{**data, **parts})
+
+    @property
+    def offline_cores(self) -> float:
+        """At least one: where less was measured other work had it."""
+        return max(1.0, min(self.busy_cores or float(self.cores), float(self.cores)))
 
     def relu(self, backend: Backend) -> ReluSeconds:
         return self.gc if backend == "gc" else self.gmw
