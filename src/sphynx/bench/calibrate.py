@@ -4,13 +4,14 @@ what the channel between two processes costs. Each is measured by itself. kept_r
 
 from __future__ import annotations
 
+import math
 import platform
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
-from sphynx.bench.busy_cores import busy_cores
-from sphynx.bench.channel_costs import channel_costs
+from sphynx.bench.channel_costs import byte_seconds
 from sphynx.bench.core_rates import (
     DEFAULT_OT_PARAMETER,
     FEW,
@@ -24,10 +25,14 @@ from sphynx.bench.core_rates import (
 from sphynx.bench.machine import best_seconds
 from sphynx.bench.private_parties import OpenChannel
 from sphynx.bench.relu_work import relu_seconds
+from sphynx.bench.small_network import BACKEND, run_small, small_network
 from sphynx.core import rlwe
 from sphynx.core.conv_shape import ConvShape
 from sphynx.core.ring import RingConv
+from sphynx.program.cost.estimate import estimate
+from sphynx.program.cost.link import Link
 from sphynx.program.cost.rates import HeSeconds, Rates
+from sphynx.program.extensions import SOFTSPOKEN
 from sphynx.program.ir import Pool
 from sphynx.protocol.shares import pool_share
 from sphynx.threads import available_cores
@@ -41,22 +46,35 @@ SHORT_POOL = Pool("", "", tuple((row, row + 1) for row in range(16)), (1,) * 16,
 
 def measure_rates(open_channel: OpenChannel) -> Rates:
     """A few seconds."""
-    channel = channel_costs(open_channel)
-    return Rates(
+    small = run_small(open_channel)
+    rates = Rates(
         machine=f"{platform.node()} ({platform.machine()})",
         cores=available_cores(),
-        busy_cores=busy_cores(open_channel),
+        busy_cores=small.busy_cores,
         gc=relu_seconds("gc", REPEATS),
         gmw=relu_seconds("gmw", REPEATS),
         ot_bytes=ot_rates(DEFAULT_OT_PARAMETER, 1, 1)["ot_bytes_each"],
         silent_ot=silent_seconds(),
         limb_macs_per_s=_limb_mac_rate(),
         step_s=_step_seconds(),
-        message_s=channel.message_s,
-        byte_s=channel.byte_s,
+        message_s=0.0,
+        byte_s=byte_seconds(open_channel),
         he_small=_he_seconds(SMALL_RING),
         he_large=_he_seconds(LARGE_RING),
     )
+    return replace(rates, message_s=_message_seconds(rates, small.online_s))
+
+
+def _message_seconds(rates: Rates, online_s: float) -> float:
+    """What is left of a small network's inference for each of its messages: framing, TLS, system calls, the wait until
+    the other party runs, and what is done on one thread around them."""
+    program, here = small_network()[0], Link(0.0, math.inf, "loopback")
+
+    def estimated_s(message_s: float) -> float:
+        return estimate(program, replace(rates, message_s=message_s), here, BACKEND, SOFTSPOKEN).total.online_seconds
+
+    work_s = estimated_s(0.0)
+    return max(online_s - work_s, 0.0) / (estimated_s(1.0) - work_s)
 
 
 def _he_seconds(ring_bits: int) -> HeSeconds:

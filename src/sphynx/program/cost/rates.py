@@ -49,7 +49,7 @@ class Rates:
     silent_ot: float  # CPU seconds of both parties that one takes more if it is silent
     limb_macs_per_s: float  # ring convolution: a multiplication of a weight with one byte of an element
     step_s: float  # a convolution's or a pool's cost at any size: the host's call, threads that start
-    message_s: float  # one way over TLS on this machine, from the sender's call to the receiver's return, without bytes
+    message_s: float  # one way over TLS on this machine, with what is done around it, without bytes
     byte_s: float  # through TLS, both parties' work
     he_small: HeSeconds  # degree 4096
     he_large: HeSeconds  # degree 8192

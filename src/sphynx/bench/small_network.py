@@ -1,12 +1,16 @@
-"""Measure how many cores two parties keep busy offline: a small network is prepared between two processes, as bundles
-are, and CPU time is divided by the wall clock's.
+"""Measure what only a whole inference shows, by one of a small network between two processes: how many cores the
+parties keep busy offline, and how long it takes online.
 
-They cannot keep all of them busy all the time: each waits for the other's first message of a phase, some messages are
-too short for several threads, and calls are made on one. The best of several: other work only takes cores away.
+They cannot keep all cores busy all the time: each waits for the other's first message of a phase, some messages are too
+short for several threads, and calls are made on one. Of that the best of several is taken: other work only takes cores
+away. Online the median is: estimates have to be right about most inferences.
 """
 
 from __future__ import annotations
 
+import statistics
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from multiprocessing.connection import Connection
 
@@ -21,9 +25,10 @@ from sphynx.bench.private_parties import (
     run_pair,
     timed,
 )
+from sphynx.program.backends import Backend
 from sphynx.program.convolve import Array
 from sphynx.program.ir import INPUT, Linear, Program, Relu, Term
-from sphynx.protocol.bundle import ID_BYTES
+from sphynx.protocol.bundle import ID_BYTES, Bundle
 from sphynx.protocol.channel import Channel
 from sphynx.protocol.inference import Party
 from sphynx.protocol.inference_client import InferenceClient
@@ -33,9 +38,10 @@ from sphynx.space.tally import Shape
 from sphynx.threads import available_cores
 
 REPEATS = 8
+BACKEND: Backend = "gmw"
 RING_BITS, KERNEL, PADDING, TRUNCATED = 32, 5, 2, 8
 IMAGE, INSIDE, OUTPUTS = Shape(3, 16, 16), Shape(40, 16, 16), 100
-RANGE_BITS = 20  # of sums of weights of 0 and 1; no image is asked about
+RANGE_BITS = 20  # of sums of weights of 0 and 1, for a black picture
 
 
 def small_network() -> tuple[Program, dict[str, Array]]:
@@ -61,7 +67,21 @@ def _map(name: str, term: Term, shape: Shape) -> Linear:
     return Linear(name, (term,), shape, range_bits=RANGE_BITS)
 
 
-def busy_cores(open_channel: OpenChannel) -> float:
+@dataclass(frozen=True)
+class SmallRun:
+    busy_cores: float
+    online_s: float
+
+
+@dataclass(frozen=True)
+class _Phases:
+    """What one party measured, bundle after bundle."""
+
+    offline: list[Phase]
+    online: list[Phase]
+
+
+def run_small(open_channel: OpenChannel) -> SmallRun:
     served, asked = run_pair(
         partial(_serve, open_channel=open_channel),
         partial(_ask, open_channel=open_channel),
@@ -70,26 +90,32 @@ def busy_cores(open_channel: OpenChannel) -> float:
     )
     busy = (
         (ours.cpu_s + theirs.cpu_s) / (max(ours.end_s, theirs.end_s) - min(ours.start_s, theirs.start_s))
-        for ours, theirs in zip(served[1:], asked[1:], strict=True)  # not the first, which has the set-up
+        for ours, theirs in zip(served.offline[1:], asked.offline[1:], strict=True)  # the first has the set-up
     )
-    return min(max(busy), float(available_cores()))
+    online_s = statistics.median(phase.seconds for phase in asked.online[1:])
+    return SmallRun(min(max(busy), float(available_cores())), online_s)
 
 
-def _serve(told: Connection, open_channel: OpenChannel) -> list[Phase]:
+def _serve(told: Connection, open_channel: OpenChannel) -> _Phases:
     model = ServerModel(*small_network())
     channel = accept_client(told, open_channel, None)
-    return _prepare(channel, InferenceServer(model, channel))
+    server = InferenceServer(model, channel)
+    return _measure(channel, server, server.infer)
 
 
-def _ask(told: Connection, open_channel: OpenChannel) -> list[Phase]:
+def _ask(told: Connection, open_channel: OpenChannel) -> _Phases:
     channel = connect_to_server(told, open_channel, None)
-    return _prepare(channel, InferenceClient(small_network()[0], channel))
+    client = InferenceClient(small_network()[0], channel)
+    return _measure(channel, client, partial(client.infer, pixels=np.zeros((1, *IMAGE), np.uint8)))
 
 
-def _prepare(channel: Channel, party: Party) -> list[Phase]:
-    phases = []
+def _measure(channel: Channel, party: Party, infer: Callable[[Bundle], object]) -> _Phases:
+    offline, online = [], []
     for number in range(REPEATS + 1):
         in_step(channel)
-        phases.append(timed(channel, partial(party.prepare, number.to_bytes(ID_BYTES, "little"), "gmw"))[0])
+        phase, bundle = timed(channel, partial(party.prepare, number.to_bytes(ID_BYTES, "little"), BACKEND))
+        offline.append(phase)
+        in_step(channel)
+        online.append(timed(channel, partial(infer, bundle))[0])
     channel.close()
-    return phases
+    return _Phases(offline, online)
