@@ -63,7 +63,7 @@ CpuFeatures detect() {
         found.avx512 = zmm && (ebx & avx512_base) == avx512_base;
         found.avx512_vnni = found.avx512 && (ecx & bit_AVX512VNNI);
         found.vpclmul = found.avx512 && found.pclmul && (ecx & bit_VPCLMULQDQ);
-        found.gfni = found.avx512 && (ecx & bit_GFNI) && (ecx & bit_AVX512VBMI);
+        found.vbmi = found.avx512 && (ecx & bit_GFNI) && (ecx & bit_AVX512VBMI);
     }
 #endif
     return found;
@@ -97,7 +97,7 @@ std::vector<CpuFeatures> features_to_test() {
         ((less.*feature = false), ...);
         if (less != found.back()) found.push_back(less);
     };
-    without(&CpuFeatures::vpclmul, &CpuFeatures::gfni);
+    without(&CpuFeatures::vpclmul, &CpuFeatures::vbmi);
     without(&CpuFeatures::avx512_vnni, &CpuFeatures::avx512);
     without(&CpuFeatures::vaes);
     without(&CpuFeatures::dotprod);

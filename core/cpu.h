@@ -16,7 +16,7 @@ struct CpuFeatures {
     bool avx512 = false;  // F, BW, DQ and VL together
     bool avx512_vnni = false;
     bool vpclmul = false;  // carry-less products on 512-bit vectors, with AVX-512 and PCLMULQDQ
-    bool gfni = false;     // 8x8 bit matrices and bytes from anywhere on 512-bit vectors: GFNI, AVX-512, VBMI
+    bool vbmi = false;     // bytes from anywhere in 512-bit vectors, and GFNI: 8x8 bit matrices in them
     // aarch64
     bool neon = false;  // every CPU of this kind has it
     bool armv8_aes = false;

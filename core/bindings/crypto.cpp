@@ -22,7 +22,7 @@ nb::dict cpu_features() {
     found["avx512"] = cpu.avx512;
     found["avx512_vnni"] = cpu.avx512_vnni;
     found["vpclmul"] = cpu.vpclmul;
-    found["gfni"] = cpu.gfni;
+    found["vbmi"] = cpu.vbmi;
     found["armv8_aes"] = cpu.armv8_aes;
     found["pmull"] = cpu.pmull;
     found["dotprod"] = cpu.dotprod;

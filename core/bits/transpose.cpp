@@ -83,11 +83,7 @@ void transpose_128x128(Block rows[128]) {
 
 void transpose_rows_to_blocks(const Block* rows, std::size_t row_blocks, Block* out) {
 #if defined(__x86_64__)
-    if (usable_features().gfni) {
-        for (std::size_t column = 0; column < row_blocks; ++column)
-            transpose_128x128_gfni(rows + column, row_blocks, out + 128 * column);
-        return;
-    }
+    if (usable_features().vbmi) return transpose_vbmi(rows, row_blocks, out);
 #endif
     for (std::size_t column = 0; column < row_blocks; ++column) {
         Block* square = out + 128 * column;

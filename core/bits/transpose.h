@@ -18,12 +18,10 @@ constexpr std::size_t plane_words(std::size_t count) {
     return (count + 63) / 64;
 }
 
-// out[c] bit r = rows[r * stride] bit c, for CPUs with gfni.
-void transpose_128x128_gfni(const Block* rows, std::size_t stride, Block* out);
-
 // `rows` holds 128 rows of `row_blocks` blocks each; out[j] collects bit j of every row, 128 * row_blocks in
 // all.
 void transpose_rows_to_blocks(const Block* rows, std::size_t row_blocks, Block* out);
+void transpose_vbmi(const Block* rows, std::size_t row_blocks, Block* out);  // the same, for CPUs with vbmi
 
 // bits[b] bit j = bit b of values[64 * word + j], 0 beyond `count`, for b < width <= 64: one word of every plane. The
 // rest of `bits` is scratch.

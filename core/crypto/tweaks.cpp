@@ -11,7 +11,9 @@ Tweaks::Tweaks(Block r) {
         multiples_[bit] = r;
         steps_[bit] = sum ^= r;
     }
-    for (std::size_t j = 0; j < kGroup; ++j) first_[j] = of(j);
+    first_[0] = {};
+    for (std::size_t j = 1; j < kGroup; ++j)
+        first_[j] = first_[j & (j - 1)] ^ multiples_[std::countr_zero(j)];
 }
 
 Block Tweaks::of(std::uint64_t index) const {

@@ -4,11 +4,21 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "cpu.h"
+
 namespace sphynx::rlwe {
 
 std::uint8_t* pack(const std::int32_t* centred, std::size_t count, const Modulus& modulus,
                    std::uint8_t* out) {
     const int bits = modulus.bits();
+#if defined(__x86_64__)
+    if (const std::size_t sixteens = count / 16; usable_features().vbmi) {
+        pack_sixteens(centred, sixteens, modulus, out);
+        out += 2 * sixteens * static_cast<std::size_t>(bits);
+        centred += 16 * sixteens;
+        count -= 16 * sixteens;
+    }
+#endif
     std::uint64_t pending = 0;
     int filled = 0;
     for (std::size_t i = 0; i < count; ++i) {
@@ -31,8 +41,16 @@ const std::uint8_t* unpack(const std::uint8_t* in, std::size_t count, const Modu
     const auto bits = static_cast<std::size_t>(modulus.bits());
     const std::int32_t p = modulus.p(), half = p / 2;
     const std::uint64_t mask = (std::uint64_t{1} << bits) - 1;
-    const std::size_t bytes = packed_bytes(count, modulus.bits());
     std::int32_t outside = 0;
+#if defined(__x86_64__)
+    if (const std::size_t sixteens = count / 16; usable_features().vbmi) {
+        outside = unpack_sixteens(in, sixteens, modulus, centred) ? 0 : -1;
+        in += 2 * sixteens * bits;
+        centred += 16 * sixteens;
+        count -= 16 * sixteens;
+    }
+#endif
+    const std::size_t bytes = packed_bytes(count, modulus.bits());
     // word: the eight bytes that residue i begins in, so that no residue waits for the one before it.
     const auto take = [&](std::size_t i, std::uint64_t word) {
         const auto value = static_cast<std::int32_t>((word >> (i * bits % 8)) & mask);

@@ -20,4 +20,10 @@ std::uint8_t* pack(const std::int32_t* centred, std::size_t count, const Modulus
 const std::uint8_t* unpack(const std::uint8_t* in, std::size_t count, const Modulus& modulus,
                            std::int32_t* centred);
 
+// For CPUs with vbmi: sixteen residues at a time, which are whole bytes. The latter says whether all were below the prime.
+void pack_sixteens(const std::int32_t* centred, std::size_t sixteens, const Modulus& modulus,
+                   std::uint8_t* out);
+bool unpack_sixteens(const std::uint8_t* in, std::size_t sixteens, const Modulus& modulus,
+                     std::int32_t* centred);
+
 }  // namespace sphynx::rlwe

@@ -6,7 +6,8 @@ namespace sphynx::rlwe {
 
 Modulus::Modulus(std::int32_t prime) : p_(prime) {
     while ((std::int64_t{1} << bits_) < prime) ++bits_;
-    if (bits_ < 20 || bits_ > 28 || (std::int64_t{1} << bits_) - prime > (std::int64_t{1} << (bits_ - 8))) {
+    if (bits_ < kLeastBits || bits_ > kMostBits ||
+        (std::int64_t{1} << bits_) - prime > (std::int64_t{1} << (bits_ - 8))) {
         throw std::invalid_argument("an RNS prime has 20 to 28 bits and lies close below a power of two");
     }
     two32_ = factor(std::int64_t{1} << 32);

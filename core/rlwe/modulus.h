@@ -46,6 +46,8 @@ SPHYNX_INLINE std::int32_t multiply(std::int32_t a, std::int32_t value, std::int
 
 class Modulus {
   public:
+    static constexpr int kLeastBits = 20, kMostBits = 28;
+
     Modulus() = default;
     explicit Modulus(std::int32_t prime);
 

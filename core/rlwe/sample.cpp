@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "cpu.h"
 #include "secret.h"
 
 namespace sphynx::rlwe {
@@ -21,7 +22,13 @@ void sample_uniform(SeedStream& stream, const Modulus& modulus, std::size_t coun
     for (std::size_t kept = 0; kept < count;) {
         const std::size_t draws = std::min(count - kept, 2 * SeedStream::kWords);
         const std::uint64_t* words = stream.words((draws + 1) / 2);
-        for (std::size_t i = 0; i < draws; ++i) {
+        Taken taken;
+#if defined(__x86_64__)
+        if (usable_features().avx512)
+            taken = take_uniform_avx512(words, draws, modulus, count - kept, out + kept);
+#endif
+        kept += taken.kept;
+        for (std::size_t i = taken.draws; i < draws; ++i) {
             const auto draw =
                 static_cast<std::int32_t>(static_cast<std::uint32_t>(words[i / 2] >> (32 * (i % 2))) & mask);
             out[kept] = draw - (p & ((half - draw) >> 31));

@@ -52,6 +52,12 @@ class SeedStream {
 
 void sample_uniform(SeedStream& stream, const Modulus& modulus, std::size_t count,
                     std::int32_t* out);  // centred
+// For CPUs with avx512: how many of the draws were taken, whole vectors as far as `out` has room for them, and how many kept.
+struct Taken {
+    std::size_t draws = 0, kept = 0;
+};
+Taken take_uniform_avx512(const std::uint64_t* words, std::size_t draws, const Modulus& modulus,
+                          std::size_t room, std::int32_t* out);
 void sample_ternary(SeedStream& stream, std::size_t count, std::int32_t* out);
 void sample_error(SeedStream& stream, std::size_t count, std::int32_t* out);
 

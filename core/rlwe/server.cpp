@@ -182,8 +182,9 @@ void respond(const PublicKey& key, const Weights& weights, const std::vector<con
     const std::size_t replies = weights.replies(), stride = sum_stride(params);
     if (used.count.size() != replies)
         throw std::invalid_argument("the used coefficients are listed for another number of replies");
-    std::vector<std::int32_t> sums(tiles * replies * 2 * stride);
-    product_sums(weights, inputs, tiles, threads, sums.data());
+    // Every sum is written before it is read: zeros would be a pass over memory more.
+    const auto sums = std::make_unique_for_overwrite<std::int32_t[]>(tiles * replies * 2 * stride);
+    product_sums(weights, inputs, tiles, threads, sums.get());
 
     std::vector<std::size_t> wire_at(replies), share_at(replies);
     for (std::size_t j = 1; j < replies; ++j) {
@@ -195,7 +196,7 @@ void respond(const PublicKey& key, const Weights& weights, const std::vector<con
         for (std::size_t task = begin; task < end; ++task) {
             const std::size_t tile = task / replies, j = task % replies;
             SeedStream randomness(randomness_key, task);
-            std::int32_t* c0 = sums.data() + task * 2 * stride;
+            std::int32_t* c0 = sums.get() + task * 2 * stride;
             refresh(key, randomness, c0, c0 + stride);
             mask_and_pack(params, key.codec(), randomness, {used.index.data(), used.count[j]}, c0,
                           c0 + stride, wire + tile * used.reply_bytes(params) + wire_at[j],

@@ -6,7 +6,9 @@
 #include <vector>
 
 #include "check.h"
+#include "cpu.h"
 
+using namespace sphynx;
 using namespace sphynx::rlwe;
 
 namespace {
@@ -56,10 +58,13 @@ void check_wire(const Modulus& modulus, std::size_t count, std::mt19937& generat
 
 int main() {
     std::mt19937 generator(6);
-    for (const int bits : {20, 23, 25, 27, 28}) {
-        std::int32_t prime;
-        largest_ntt_primes(bits, 64, 1, &prime);
-        for (std::size_t count = 0; count <= 40; ++count) check_wire(Modulus(prime), count, generator);
+    for (const CpuFeatures& features : features_to_test()) {
+        const LimitFeatures limit(features);
+        for (const int bits : {20, 23, 25, 27, 28}) {
+            std::int32_t prime;
+            largest_ntt_primes(bits, 64, 1, &prime);
+            for (std::size_t count = 0; count <= 50; ++count) check_wire(Modulus(prime), count, generator);
+        }
     }
     return test_result();
 }

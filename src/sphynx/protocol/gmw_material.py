@@ -108,7 +108,8 @@ class _Batch:
 
     def of_threes(self, pads: Words) -> Words:
         """(8, nodes of three, words), likewise."""
-        (by_a, by_c), words = np.split(pads[: 2 * self.threes * self.row], 2), self.shape.words
+        each, words = self.threes * self.row, self.shape.words
+        by_a, by_c = pads[:each], pads[each : 2 * each]
         return np.concatenate([pad_planes(by_a, A_BITS, words), pad_planes(by_c, C_BITS, words)])
 
     def taken(self, message: Buffer, start: int, *shapes: tuple[int, ...]) -> tuple[list[Words], int]:
@@ -166,7 +167,7 @@ def _nodes(batch: _Batch, choices: Words, sent: ot.PadPair, received: Words) -> 
     triple = pair_masks(own[2 * batch.threes :], zeros ^ ones, zeros, batch.pairs(received))
     if not batch.shape.f:
         triple[[_B1, _DELTA_B1], -1] = 0
-    a, c = np.split(own[: 2 * batch.threes], 2)
+    a, c = own[: batch.threes], own[batch.threes : 2 * batch.threes]
     zeros, ones = batch.of_threes(sent.zeros), batch.of_threes(sent.ones)
     return triple, ThreeMasks(a, c, zeros, zeros ^ ones, batch.of_threes(received))
 
