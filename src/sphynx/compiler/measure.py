@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import sqrt
 
 import numpy as np
 
 from sphynx.compiler.fusion.fuse import Fused
+from sphynx.compiler.side_by_side import side_by_side
 from sphynx.errors import InputError
-from sphynx.program.convolve import Array
-from sphynx.program.interpret import evaluate, images_at_once
-from sphynx.program.ir import INPUT, Graph, Step
+from sphynx.program.convolve import Array, Kernel
+from sphynx.program.interpret import Weights, apply_step, evaluate, images_at_once
+from sphynx.program.ir import INPUT, Graph, Linear, Step
 from sphynx.run.update import Listener, Update, ignore
 
 
@@ -29,18 +31,29 @@ class Size:
     def rms(self) -> float:
         return sqrt(self.squares / self.count)
 
-    def add(self, tensor: Array) -> None:
-        flat = tensor.reshape(-1)
-        self.largest = max(self.largest, float(flat.max()), -float(flat.min()))
-        self.squares += float(np.vdot(flat, flat))
-        self.count += tensor.size
-        self.images += len(tensor)
-        self.channel_sums = self.channel_sums + tensor.mean(axis=(2, 3)).sum(axis=0)
+    def add(self, sizes: _BatchSizes, chosen: slice) -> None:
+        """Take in the chosen images of a batch."""
+        self.largest = max(self.largest, float(sizes.largest[chosen].max()))
+        self.squares += float(sizes.squares[chosen].sum())
+        self.images += len(sizes.squares[chosen])
+        self.count += sizes.count * len(sizes.squares[chosen])
+        self.channel_sums = self.channel_sums + sizes.channel_means[chosen].sum(axis=0)
 
     @property
     def channel_means(self) -> Array:
         means: Array = np.asarray(self.channel_sums) / self.images
         return means
+
+
+class _BatchSizes:
+    """The size of a tensor for each image of a batch."""
+
+    def __init__(self, tensor: Array) -> None:
+        flat = tensor.reshape(len(tensor), -1)
+        self.count = flat.shape[1]
+        self.largest: Array = np.maximum(flat.max(axis=1), -flat.min(axis=1))
+        self.squares: Array = np.array([np.vdot(each, each) for each in flat])
+        self.channel_means: Array = tensor.mean(axis=(2, 3))
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,18 +66,6 @@ class Measured:
     logits: Array  # [n, numbers], of all outputs one behind the other
 
 
-class _Gauge:
-    """Measures every tensor on each `stride`-th of the images, which come batch by batch."""
-
-    def __init__(self, graph: Graph, stride: int) -> None:
-        self.stride, self.sizes = stride, {name: Size() for name in graph.shapes}
-
-    def add(self, first: int, name: str, tensor: Array) -> None:
-        chosen = tensor[-first % self.stride :: self.stride]
-        if len(chosen):
-            self.sizes[name].add(chosen)
-
-
 def measure(fused: Fused, pixels: Array, progress: Listener = ignore) -> Measured:
     """`pixels` are the calibration images, in a program's integers; `progress` hears of each that is done."""
     return measure_parts(fused, pixels, (1,), progress)[0]
@@ -73,23 +74,54 @@ def measure(fused: Fused, pixels: Array, progress: Listener = ignore) -> Measure
 def measure_parts(fused: Fused, pixels: Array, strides: tuple[int, ...], progress: Listener = ignore) -> list[Measured]:
     """Run the network once; for each stride return what `measure` would of `pixels[::stride]`."""
     _check_calibration(fused.graph, pixels)
-    gauges = [_Gauge(fused.graph, stride) for stride in strides]
-    logits = []
-    size = images_at_once(fused.graph)
-    for first in range(0, len(pixels), size):
+    run = _BatchRun(fused, pixels, images_at_once(fused.graph))
+    sizes: list[dict[str, Size]] = [{name: Size() for name in fused.graph.shapes} for _ in strides]
+    logits: list[Array] = []
+    with side_by_side() as mapped:
+        for first, (made, answers) in zip(run.starts, mapped(run, run.starts), strict=True):
+            for stride, found in zip(strides, sizes, strict=True):
+                chosen = slice(-first % stride, None, stride)
+                for name, size in found.items():
+                    if len(answers[chosen]):
+                        size.add(made[name], chosen)
+            require_numbers(answers)
+            logits.append(answers)
+            progress(Update("measuring ranges", sum(map(len, logits)), len(pixels)))
+    every = np.concatenate(logits)
+    return [
+        Measured(fused, pixels[::stride], found, every[::stride]) for stride, found in zip(strides, sizes, strict=True)
+    ]
 
-        def watch(step: Step, tensor: Array, first: int = first) -> None:
-            for gauge in gauges:
-                gauge.add(first, step.name, tensor)
 
-        batch = pixels[first : first + size].astype(np.float64)
-        for gauge in gauges:
-            gauge.add(first, INPUT, batch)
-        logits.append(evaluate(fused.graph, fused.weights, batch, watch))
-        require_numbers(logits[-1])
-        progress(Update("measuring ranges", sum(map(len, logits)), len(pixels)))
-    answers = np.concatenate(logits)
-    return [Measured(fused, pixels[:: each.stride], each.sizes, answers[:: each.stride]) for each in gauges]
+class _BatchRun:
+    """Runs the network on a batch of images, which begins at one of `starts`: the size of each tensor, the outputs."""
+
+    def __init__(self, fused: Fused, pixels: Array, size: int) -> None:
+        self.graph, self.weights, self.pixels, self.size = fused.graph, fused.weights, pixels, size
+        self.starts = range(0, len(pixels), size)
+        terms = ((step.weight_name(n), term) for step in self.graph.linears for n, term in enumerate(step.terms))
+        self.kernels = {name: Kernel(self.weights[name], term) for name, term in terms if term.groups == 1}
+
+    def __call__(self, first: int) -> tuple[dict[str, _BatchSizes], Array]:
+        batch = self.pixels[first : first + self.size].astype(np.float64)
+        sizes = {INPUT: _BatchSizes(batch)}
+
+        def watch(step: Step, tensor: Array) -> None:
+            sizes[step.name] = _BatchSizes(tensor)
+
+        return sizes, evaluate(self.graph, self.weights, batch, watch, self.apply)
+
+    def apply(self, step: Step, tensors: Mapping[str, Array], weights: Weights) -> Array:
+        """Make a step's tensor; kernels are laid out once for all batches."""
+        names = [step.weight_name(number) for number in range(len(step.terms))] if isinstance(step, Linear) else []
+        if not isinstance(step, Linear) or not all(name in self.kernels for name in names):
+            return apply_step(step, tensors, weights)
+        total: Array = weights[step.bias_name]
+        for name, term in zip(names, step.terms, strict=True):
+            part = self.kernels[name](tensors[term.source], step.shape[1:])
+            part += total
+            total = part
+        return total
 
 
 def require_numbers(found: Array, what: str = "logits") -> None:

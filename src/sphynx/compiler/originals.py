@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from torch import nn
 from sphynx.compiler.frontend.export.module import evaluating, name_outputs
 from sphynx.compiler.frontend.onnx.feed import Feed
 from sphynx.compiler.frontend.onnx.file import runnable
+from sphynx.compiler.side_by_side import side_by_side
 from sphynx.data.images import Statistics
 from sphynx.program.convolve import Array
 from sphynx.program.judgement import SINGLE_PRECISION
@@ -31,14 +33,28 @@ class Judge:
 def torch_judge(module: nn.Module, batch: int = 1, outputs: Sequence[str] = ()) -> Judge:
     def answer(images: Array, mean: Statistics, std: Statistics) -> Array:
         kept = next(module.parameters(), torch.zeros(()))
-        with torch.no_grad(), evaluating(module):
-            whole = torch.from_numpy(_normalise(images, mean, std)).to(kept.device, kept.dtype)
-            batches = (whole[first : first + batch] for first in range(0, len(whole), batch))
-            found = [_joined(module(x), outputs, len(x)) for x in batches]
-        return np.concatenate(found)
+
+        @torch.no_grad()  # of each thread's own
+        def answers(first: int) -> Array:
+            x = torch.from_numpy(_normalise(images[first : first + batch], mean, std)).to(kept.device, kept.dtype)
+            return _joined(module(x), outputs, len(x))
+
+        with evaluating(module), _one_torch_thread(), side_by_side() as mapped:
+            return np.concatenate(list(mapped(answers, range(0, len(images), batch))))
 
     kinds = {parameter.dtype for parameter in module.parameters() if parameter.is_floating_point()}
     return Judge("torch", answer, max((torch.finfo(kind).eps for kind in kinds), default=SINGLE_PRECISION))
+
+
+@contextmanager
+def _one_torch_thread() -> Iterator[None]:
+    """For each thread that asks torch: torch's own would wait for one another after each layer."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 def _joined(answer: Any, outputs: Sequence[str], count: int) -> Array:

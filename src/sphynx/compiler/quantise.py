@@ -17,7 +17,6 @@ Each range is the largest value seen and two bits more, and the ring is as wide 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import floor, frexp, log2, sqrt
 
@@ -25,16 +24,16 @@ import numpy as np
 
 from sphynx.compiler.fusion.approximate import Approximation
 from sphynx.compiler.fusion.fuse import Fused
-from sphynx.compiler.integer_maps import apply_linear
 from sphynx.compiler.measure import Measured, Size
 from sphynx.compiler.precision import Precision
 from sphynx.compiler.ranges import HEADROOM_BITS, REMEDY, bits_for, range_bits, ring_bits, with_ranges
 from sphynx.compiler.rounding import corrected, rounded, rounded_factors
+from sphynx.compiler.side_by_side import side_by_side
+from sphynx.compiler.trial import Trial
 from sphynx.errors import InputError, SphynxError
-from sphynx.program.convolve import Array, magnitude
+from sphynx.program.convolve import Array
 from sphynx.program.cost.widths import LEAST_LOGIT_BITS, compared_tensors
 from sphynx.program.inputs import PICTURE, Input
-from sphynx.program.interpret import Weights, apply_step, images_at_once, joined_outputs, last_uses
 from sphynx.program.ir import (
     INPUT,
     MAX_RING_BITS,
@@ -183,14 +182,15 @@ class _Quantiser:
         self.scales[step.name] = scale - after
         return replace(step, truncate_before=before, truncate_after=after)
 
-    def correct(self, step: Linear, tensor: Array) -> None:
-        """Move the mean of each of the tensor's channels to where real numbers have it, and the bias by the same."""
+    def correct(self, step: Linear, made: list[Array]) -> Array:
+        """What moves the mean of each of the tensor's channels to where real numbers have it; the bias takes it up."""
         wanted = self.sizes[step.name].channel_means * 2.0 ** self.scales[step.name]
-        means = tensor.sum(axis=(2, 3)).sum(axis=0, dtype=np.float64) / (tensor.size // step.shape.channels)
-        moved = np.rint(wanted + self._half(step) - means).astype(np.int64)
+        sums = sum(part.sum(axis=(2, 3)).sum(axis=0, dtype=np.float64) for part in made)
+        means = sums / (sum(part.size for part in made) // step.shape.channels)
+        moved: Array = np.rint(wanted + self._half(step) - means).astype(np.int64)
         self.corrections[step.name] = moved
         self.weights[step.bias_name] = corrected(self.weights[step.bias_name], moved)
-        tensor += moved[:, None, None]
+        return moved
 
     def _truncation(self, source: str) -> int:
         """How many bits the nonlinearities that read this tensor drop: all of them as many."""
@@ -303,44 +303,20 @@ def _quantise_steps(
     graph: Graph, quantiser: _Quantiser, pixels: Array, progress: Listener
 ) -> tuple[tuple[Step, ...], dict[str, int], Array]:
     """The integer steps, each run on the calibration images; the largest value that each made; the outputs."""
-    last_use = last_uses(graph)
-    tensors = {INPUT: pixels.astype(np.int64)}
     steps: list[Step] = []
-    largest = {INPUT: magnitude(pixels)}
     stage = f"trying weights of {quantiser.precision.weight_bits} bits on {len(pixels)} inputs"
-    for number, original in enumerate(graph.steps):
-        progress(Update(stage, number, len(graph.steps)))
-        if original.name in quantiser.last:
-            others = tuple(step for step in steps if step.name not in quantiser.last)
-            quantiser.ring_bits = ring_bits(with_ranges(graph, others, largest))
-        step = quantiser.step(original)
-        try:
-            if isinstance(step, Linear):
-                tensor = apply_linear(step, tensors, quantiser.weights, largest)
-            else:
-                tensor = _apply_in_parts(step, tensors, quantiser.weights, images_at_once(graph))
-        except OverflowError:
-            raise SphynxError("its numbers do not fit 64 bits", where=step.name, remedy=REMEDY) from None
-        if isinstance(step, Linear):
-            quantiser.correct(step, tensor)
-        tensors[step.name] = tensor
-        largest[step.name] = magnitude(tensor)
-        steps.append(step)
-        for source in set(step.sources):
-            if last_use[source] == number:
-                del tensors[source]
-    return tuple(steps), largest, joined_outputs(graph, tensors)
-
-
-def _apply_in_parts(step: Step, tensors: Mapping[str, Array], weights: Weights, size: int) -> Array:
-    """The tensor that a step makes, some images at a time: what is made on the way stays near the processor."""
-    made: Array | None = None
-    count = len(tensors[step.sources[0]])
-    for first in range(0, count, size):
-        part = slice(first, first + size)
-        found = apply_step(step, {name: tensors[name][part] for name in step.sources}, weights)
-        if made is None:
-            made = np.empty((count, *found.shape[1:]), found.dtype)
-        made[part] = found
-    assert made is not None  # there are calibration images
-    return made
+    with side_by_side() as mapped:
+        trial = Trial(graph, pixels, mapped)
+        for number, original in enumerate(graph.steps):
+            progress(Update(stage, number, len(graph.steps)))
+            if original.name in quantiser.last:
+                others = tuple(step for step in steps if step.name not in quantiser.last)
+                quantiser.ring_bits = ring_bits(with_ranges(graph, others, trial.largest))
+            step = quantiser.step(original)
+            try:
+                made = trial.make(step, quantiser.weights)
+            except OverflowError:
+                raise SphynxError("its numbers do not fit 64 bits", where=step.name, remedy=REMEDY) from None
+            trial.keep(step, made, quantiser.correct(step, made) if isinstance(step, Linear) else None)
+            steps.append(step)
+        return tuple(steps), trial.largest, trial.outputs()

@@ -30,29 +30,39 @@ def convolve(x: Array, weights: Array, term: Term, size: tuple[int, int], reach:
     """
     if term.groups > 1:
         return _convolve_groups(x, weights, term, size, reach)
-    taps = list(_used_taps(weights))
-    outputs, positions = weights.shape[0], size[0] * size[1]
-    if not taps or not len(x):
-        return np.zeros((len(x), outputs, *size), x.dtype)
-    matrix = np.concatenate([weights[:, :, row, column] for row, column in taps], axis=1)
     kind: type[np.float64] | type[np.int64] = np.float64
     if x.dtype != np.float64:
-        bound = magnitude(x) * l1_norm(matrix) if reach is None else reach
+        bound = magnitude(x) * l1_norm(weights) if reach is None else reach
         if bound >= EXACT_INTEGER:
             raise OverflowError
         kind = np.float64 if bound < EXACT_DOUBLE else np.int64
-    matrix = matrix.astype(kind)
-    out = np.empty((len(x), outputs, positions), x.dtype)
-    step = min(len(x), max(1, _COLUMN_BYTES // (8 * matrix.shape[1] * positions)))
-    columns = np.zeros((len(taps), x.shape[1], step, *size), kind)  # what no tap writes stays zero
-    for start in range(0, len(x), step):
-        part = x[start : start + step]
-        if len(part) < step:
-            columns = np.ascontiguousarray(columns[:, :, : len(part)])
-        _unfold(part, taps, term, columns)
-        product = matrix @ columns.reshape(matrix.shape[1], -1)
-        out[start : start + step] = product.reshape(outputs, -1, positions).swapaxes(0, 1)
-    return out.reshape(len(x), outputs, *size)
+    return Kernel(weights, term, kind)(x, size)
+
+
+class Kernel:
+    """The weights of a convolution without groups as the matrix that unfolded inputs are multiplied by."""
+
+    def __init__(self, weights: Array, term: Term, kind: type[np.float64] | type[np.int64] = np.float64) -> None:
+        self.term, self.taps = term, list(_used_taps(weights))
+        parts = [weights[:, :, row, column] for row, column in self.taps]
+        self.matrix: Array = np.concatenate(parts or [weights[:, :0, 0, 0]], axis=1).astype(kind)
+
+    def __call__(self, x: Array, size: tuple[int, int]) -> Array:
+        """x [n, channels, height, width] to [n, out channels, *size], in the numbers that x has."""
+        matrix, outputs, positions = self.matrix, len(self.matrix), size[0] * size[1]
+        if not self.taps or not len(x):
+            return np.zeros((len(x), outputs, *size), x.dtype)
+        out = np.empty((len(x), outputs, positions), x.dtype)
+        step = min(len(x), max(1, _COLUMN_BYTES // (8 * matrix.shape[1] * positions)))
+        columns = np.zeros((len(self.taps), x.shape[1], step, *size), matrix.dtype)  # what no tap writes stays zero
+        for start in range(0, len(x), step):
+            part = x[start : start + step]
+            if len(part) < step:
+                columns = np.ascontiguousarray(columns[:, :, : len(part)])
+            _unfold(part, self.taps, self.term, columns)
+            product = matrix @ columns.reshape(matrix.shape[1], -1)
+            out[start : start + step] = product.reshape(outputs, -1, positions).swapaxes(0, 1)
+        return out.reshape(len(x), outputs, *size)
 
 
 def _convolve_groups(x: Array, weights: Array, term: Term, size: tuple[int, int], reach: int | None) -> Array:

@@ -33,8 +33,9 @@ from sphynx.program.ir import (
 
 Weights = Mapping[str, Array]
 Watch = Callable[[Step, Array], None]
+Apply = Callable[[Step, Mapping[str, Array], Weights], Array]
 BATCH = 64
-_TENSOR_BYTES = 1 << 26  # of one tensor of a batch, so that large images need no more memory than small ones
+_TENSOR_BYTES = 1 << 23  # of one tensor of a batch, so that it stays near the processor
 
 
 def interpret(program: Program, weights: Weights, pixels: Array, watch: Watch | None = None) -> Array:
@@ -61,14 +62,14 @@ def images_at_once(graph: Graph) -> int:
     return max(1, min(BATCH, _TENSOR_BYTES // (8 * max(shape.size for shape in graph.shapes.values()))))
 
 
-def evaluate(graph: Graph, weights: Weights, pixels: Array, watch: Watch) -> Array:
+def evaluate(graph: Graph, weights: Weights, pixels: Array, watch: Watch, apply: Apply | None = None) -> Array:
     """One batch, in the numbers that it comes in: int64, or float64 for a graph that is not quantised. All outputs, one
-    behind the other: [n, numbers]."""
+    behind the other: [n, numbers]. `apply` makes a step's tensor as `apply_step` does."""
     last_use = last_uses(graph)
     tensors = {INPUT: pixels}
     for number, step in enumerate(graph.steps):
         try:
-            tensors[step.name] = apply_step(step, tensors, weights)
+            tensors[step.name] = (apply or apply_step)(step, tensors, weights)
         except OverflowError:
             raise SphynxError(
                 "its numbers do not fit 64 bits",

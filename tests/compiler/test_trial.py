@@ -5,7 +5,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from sphynx.compiler.integer_maps import apply_linear
+from sphynx.compiler.trial import linear_map
 from sphynx.program.convolve import Array, magnitude
 from sphynx.program.interpret import apply_step
 from sphynx.program.ir import INPUT, Linear, Term
@@ -42,9 +42,9 @@ def test_the_core_computes_what_the_interpreter_does(bits: int, weight_bits: int
         wanted = apply_step(STEP, tensors, weights)
     except OverflowError:
         with pytest.raises(OverflowError):
-            apply_linear(STEP, tensors, weights, sizes)
+            linear_map(STEP, [tensors], weights, sizes)(tensors)
         return
-    got = apply_linear(STEP, tensors, weights, sizes)
+    got = linear_map(STEP, [tensors], weights, sizes)(tensors)
     assert got.dtype == np.int64
     assert got.tolist() == wanted.tolist()
 
@@ -56,4 +56,4 @@ def test_sums_at_the_end_of_32_bits(largest: int, sign: int) -> None:
     tensors = {INPUT: np.array([largest, 1]).reshape(1, 2, 1, 1)}
     weights = {step.weight_name(0): np.array([sign, sign], np.int8).reshape(1, 2, 1, 1)}
     weights[step.bias_name] = np.zeros((1, 1, 1), np.int64)
-    assert apply_linear(step, tensors, weights, {INPUT: largest}).item() == sign * (largest + 1)
+    assert linear_map(step, [tensors], weights, {INPUT: largest})(tensors).item() == sign * (largest + 1)
