@@ -1,6 +1,6 @@
 # The two commands a newcomer types: `make demo` (`make demo ARGS=--open` shows it in the browser) and
 # `make test`. Each installs what it needs into .venv first; the tools of development and of the site are not for `demo`.
-.PHONY: demo test test-all coverage docs docs-site messages wheels sbom lock private-results reduce-results zoo zoo-files reproduce-smoke chaos soak checks lint types layers \
+.PHONY: demo test test-all coverage docs docs-site messages wheels sbom lock private-results paper-private reduce-results zoo zoo-files reproduce-smoke chaos soak checks lint types layers \
   test-python test-core test-sanitize test-thread test-aarch64 test-constant-time fuzz fuzz-networks format clean
 
 VENV := .venv
@@ -116,6 +116,22 @@ reduce-results: $(INSTALLED)
 	$(BIN)/python -m reproduction keep $(RUNS)
 	if [ -n "$(LATENCY)" ]; then $(BIN)/python -m reproduction.reduced_latency $(RUNS); fi
 	$(MAKE) docs
+
+# The paper's Tiny-ImageNet networks and its two smallest for ImageNet, with random weights: a quarter of an hour of a
+# machine at rest, 10 GB of memory. NAME:CHANNELS:DEPTH:PLACES:IMAGE:CLASSES.
+PAPER_NETWORKS ?= tiny-imagenet-102k:5:5:0,1:64:200 tiny-imagenet-205k:5:10:0,5:64:200 tiny-imagenet-287k:7:10:0,5:64:200 \
+  tiny-imagenet-492k:12:10:0,5:64:200 tiny-imagenet-614k:15:10:0,5:64:200 \
+  imagenet-172k:10:10:1,5:224:1000 imagenet-345k:20:10:1,5:224:1000
+paper-private: $(INSTALLED)
+	mkdir -p out/paper
+	for network in $(PAPER_NETWORKS); do \
+	  set -- $$(echo $$network | tr : ' '); \
+	  (cd out/paper && ../../$(BIN)/sphynx show sphynx --channels $$2 --depth $$3 --reduce-at $$4 --image-size $$5 \
+	    --classes $$6 --conv-stack paper -o $$1.json && ../../$(BIN)/sphynx bench private --untrained $$1.json \
+	    --weight-memory 3G --repeat 2 -o ../../results/private/paper-$$1.json) || exit 1; \
+	done
+	$(BIN)/python -m reproduction page > docs/results/paper.md.new
+	mv docs/results/paper.md.new docs/results/paper.md
 
 # torchvision's networks, compiled and asked privately: hours, and up to 24 GB for the largest. NETWORKS="resnet18-64"
 # measures these again.

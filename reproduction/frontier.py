@@ -26,6 +26,8 @@ What came of it is in docs/results/stream.md: Muon at 0.02; `final` was cut off.
     python -m reproduction.frontier final --data cifar100 -o runs/muon --given stream-cifar100-102k --trained 0 --jobs 3
 
 where Muon and the number of epochs alone differ from the networks kept before, whose teacher is the same.
+Other sizes: `--finals 51k/seed-0 --epochs 600`; rules for all of them are in docs/results/rules.md. A run that one call
+does not end goes on in the next with the same `--out`, on another machine with the files of `--keep` as `--state`.
 
 Several trainings at a time share the device, each in a process of its own (on a GPU: under MPS). Every call goes on
 where the one before was stopped, as far as `--minutes` allow; OUT/summary.json holds what is known.
@@ -36,7 +38,6 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
-import tarfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -45,6 +46,7 @@ from pathlib import Path
 from typing import Any
 
 import sphynx
+from reproduction.gpu.state import pack_results, pack_state, unpack
 from reproduction.tasks import Task, run_tasks
 from sphynx.data.images import Data
 from sphynx.network.trained import load_model, save_model
@@ -68,13 +70,18 @@ TUNING_SEEDS, TUNING_EPOCHS, HELD_OUT = 2, 40, 0.1
 RATES = (0.01, 0.02, 0.04)
 VIEW_EPOCHS, MOST_EPOCHS, PACE_EPOCHS = 64, 600, 4
 START_SECONDS = 45.0  # of a training, until its first epoch, and of its end
-NETWORKS = {"25k": "16:64:24 8:128:72x2 4:256:316x2", "12k": "16:64:12 8:128:36x2 4:256:158x2"}
+NETWORKS = {
+    "25k": "16:64:24 8:128:72x2 4:256:316x2",
+    "12k": "16:64:12 8:128:36x2 4:256:158x2",
+    "51k": "16:96:48 8:192:144x2 4:384:632x2",
+    "102k": "16:96:40x2 8:192:160x4 4:384:640x4",  # as it is shipped
+}
 FIRST = "25k"  # that the rate is tuned for
 SETTINGS: dict[str, Mapping[str, Any]] = {
     "sgd": {"optimizer": "sgd"},
     **{f"muon-{rate}": {"optimizer": "muon", "kernel_learning_rate": rate} for rate in RATES},
 }
-SMALL_FILES = {".json", ".jsonl", ".log"}
+MOST_IN_FULL = 44 << 20  # bytes of a network that is taken along as it is; a larger one is, in eight bits
 
 
 @dataclass(frozen=True)
@@ -85,6 +92,7 @@ class Plan:
     trained: int  # wide ResNets
     finals: tuple[str, ...]  # NETWORK/seed-N
     final_minutes: float
+    epochs: int  # of `final`; 0: as many as its minutes allow
     changed: Mapping[str, Any]  # settings, stages, wide, tuning_epochs, view_epochs, for a smoke test
 
     @cached_property
@@ -102,14 +110,14 @@ class Plan:
             found[name] = Task(work, self.out / name / RESULT, ("held-out-views",))
         found["choice"] = Task(self.choose, self.choice_file, tuple(tunings), quick=True)
         found["all-views"] = Task(partial(self.make_views, whole, tuning=False), whole, tuple(teachers))
-        paces = [f"pace-{one.replace('/', '-')}" for one in self.finals]
-        for name, one in zip(paces, self.finals, strict=True):
+        paces = [] if self.epochs else [f"pace-{one.replace('/', '-')}" for one in self.finals]
+        for name, one in zip(paces, self.finals, strict=False):
             work = partial(self.train_final, one, self.out / name, epochs=PACE_EPOCHS)
             found[name] = Task(work, self.out / name / RESULT, ("choice", "all-views"))
         found["epochs"] = Task(self.decide_epochs, self.epochs_file, tuple(paces), quick=True)
         for one in self.finals:
             work = partial(self.train_final, one, self.out / one)
-            found[one.replace("/", "-")] = Task(work, self.out / one / RESULT, ("epochs",))
+            found[one.replace("/", "-")] = Task(work, self.out / one / RESULT, ("choice", "all-views", "epochs"))
         return found
 
     def names(self, stages: Sequence[str]) -> list[str]:
@@ -182,7 +190,10 @@ class Plan:
             write(self.choice_file, {"winner": winner, "held_out_accuracy": found, "settings": dict(SETTINGS[winner])})
 
     def decide_epochs(self) -> None:
-        """As many as the minutes allow at the slowest run's pace beside the others."""
+        """As many as are wanted, or as the minutes allow at the slowest run's pace beside the others."""
+        if self.epochs:
+            write(self.epochs_file, {"epochs": self.epochs})
+            return
         rows = [
             [json.loads(line)["seconds"] for line in file.read_text().splitlines()][1:]
             for file in self.out.glob("pace-*/metrics.jsonl")
@@ -226,17 +237,16 @@ class Plan:
             },
         }
 
-    def keep(self, folder: Path) -> None:
-        """Keep what is small, and the weights of the teachers and of the first seeds: files of at most 15 MB."""
-        folder.mkdir(parents=True, exist_ok=True)
-        with tarfile.open(folder / "results.tgz", "w:gz") as tar:
-            for file in sorted(self.out.rglob("*")):
-                if file.is_file() and file.suffix in SMALL_FILES:
-                    tar.add(file, file.relative_to(self.out))
-        for run in [*self.out.glob("teacher-*"), *self.out.glob("*/seed-0")]:
-            if (run / RESULT).is_file():
-                name = "-".join(run.relative_to(self.out).parts)
-                (folder / f"{name}.safetensors").write_bytes((run / MODEL).read_bytes())
+    def keep(self, folder: Path, limit: int) -> list[str]:
+        """Pack what is small, teachers, networks of seed 0, and as far as the limit allows what goes on elsewhere."""
+        pack_results(self.out, folder)
+        finals = {one: (self.out / one / RESULT).is_file() for one in self.finals}
+        weights = [(run.name, "model") for run in sorted(self.out.glob("teacher-*")) if (run / RESULT).is_file()]
+        weights += [(one, self._form(one)) for one, done in finals.items() if done and one.endswith("/seed-0")]
+        return pack_state(self.out, folder, [*weights, *((one, "train") for one in finals if not finals[one])], limit)
+
+    def _form(self, one: str) -> str:
+        return "model" if (self.out / one / MODEL).stat().st_size <= MOST_IN_FULL else "compact"
 
 
 def read(run: Path) -> dict[str, Any]:
@@ -259,7 +269,10 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--minutes", type=float, default=600.0, help="of this call; what runs then is saved")
     parser.add_argument("--final-minutes", type=float, default=7.0, help="of `final`, for its epochs")
     parser.add_argument("--jobs", type=int, default=1, help="trainings at a time")
-    parser.add_argument("--keep", type=Path, help="copy small files and the weights that matter here")
+    parser.add_argument("--epochs", type=int, default=0, help="of `final`, instead of --final-minutes")
+    parser.add_argument("--keep", type=Path, help="pack small files and the weights that matter here")
+    parser.add_argument("--keep-mib", type=float, default=46.0, help="limit of the weights there")
+    parser.add_argument("--state", type=Path, help="what --keep packed on another machine: goes on from there")
     parser.add_argument("--changed", type=json.loads, default={}, help="values, to try it out small")
     options = parser.parse_args(words)
     began = time.monotonic()
@@ -267,7 +280,11 @@ def main(words: Sequence[str] | None = None) -> int:
     finals = tuple(options.finals.split(","))
     data = sphynx.open_data(options.data)
     given = tuple(options.given)
-    plan = Plan(data, options.out, given, options.trained, finals, options.final_minutes, options.changed)
+    for line in unpack(options.state, options.out) if options.state else ():
+        print(line)
+    plan = Plan(
+        data, options.out, given, options.trained, finals, options.final_minutes, options.epochs, options.changed
+    )
     seconds = 60 * options.minutes - (time.monotonic() - began)
     names = plan.names(options.stages)
     done = run_tasks(plan.tasks, names, jobs=options.jobs, seconds=seconds, logs=options.out / "logs")
@@ -275,7 +292,7 @@ def main(words: Sequence[str] | None = None) -> int:
     write(plan.out / "summary.json", summary)
     print(json.dumps(summary, indent=2))
     if options.keep:
-        plan.keep(options.keep)
+        print("\n".join(plan.keep(options.keep, int(options.keep_mib * 2**20))))
     return 0 if done else 3
 
 

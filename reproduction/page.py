@@ -18,12 +18,10 @@ from reproduction.kept_searches import KeptPlacement, KeptSearch, read_placement
 from reproduction.outcomes import KeptResult, Ours, Outcome, read_kept, without_reading
 from reproduction.page_text import INTRODUCTION, LATE_RULES, RULES
 from reproduction.paper_spread import Prints, networks_printed_twice
+from reproduction.private_latency import write_private
 from reproduction.verdicts import Verdict, verdict_on
 from reproduction.verdicts.levels import in_the_papers_setting
 from reproduction.what_ran import write_what_ran
-from sphynx.bench.results import BenchRun
-from sphynx.report.naming import DATA_SETS
-from sphynx.space.json_file import read_json
 
 FAR_POINTS = 1.0  # prints of one network that differ by more are named
 SEARCHES_OF_CELLS, IMAGENET, PARETO = "search", "imagenet", "cifar100"
@@ -57,7 +55,7 @@ def make_page(results: Path) -> str:
             sections += _write_imagenet(results)
         if name == PARETO:
             sections += [FIGURE]
-        sections += _private(results, name, outcomes)
+        sections += write_private(results, experiment)
     sections += [*write_arithmetic(kept), *write_what_ran(results)]
     table = _write_verdicts((experiment, verdict) for experiment, _, verdict in judged.values())
     spread = _write_spread(deviations, settings)
@@ -212,39 +210,6 @@ def _searches(found: list[KeptSearch]) -> Iterator[str]:
         held_out = "-" if one.held_out is None else f"{100 * one.held_out:.2f}"
         yield f"| {one.name} | {one.strategy} | {form} | {size} | {epochs} | {held_out} | {normal}, {reduce} |"
     yield ""
-
-
-def _private(results: Path, name: str, outcomes: list[Outcome]) -> Iterator[str]:
-    """Private inference of its networks, where that was measured."""
-    file = results / f"private/paper-{name}.json"
-    if not file.is_file():
-        return
-    measured = BenchRun.from_json(read_json(file), where=file.name)
-    machine = f"{measured.machine.cores} {measured.machine.architecture} cores for both parties"
-    rings = " and ".join(sorted({f"{row.ring_bits} bits" for row in measured.rows}))
-    yield f"Private inference of the same network, measured (`results/private/{file.name}`; {machine}, TLS)."
-    yield f"Its weights are random here, which makes the ring wide ({rings}); trained ones need fewer bits and bytes.\n"
-    own = next(o.row for o in outcomes if _has_relus(o.row, measured.rows[0].relus))
-    image, classes = DATA_SETS[own.data]
-    size = f"--channels {own.channels} --depth {own.depth} --reduce-at {','.join(map(str, own.reduce_at or ()))}"
-    design = f"{size} --image-size {image.height} --classes {classes} --conv-stack paper"
-    command = measured.source.command
-    yield f"    sphynx show {own.cells} {design} -o {command[command.index('--untrained') + 1]}"
-    yield f"    {' '.join(command)}\n"
-    yield "| ReLUs | protocol | link | online | offline | online, MB | offline, MB | rounds | online in the paper |"
-    yield "|---|---|---|---|---|---|---|---|---|"
-    for row in measured.rows:
-        printed = {o.row.latency_ms for o in outcomes if _has_relus(o.row, row.relus)}
-        paper = ", ".join(f"{ms / 1000:.2f} s (DELPHI, its machines)" for ms in printed if ms is not None)
-        times = f"{1e3 * row.online_s:.0f} ms | {row.offline_s:.2f} s"
-        megabytes = f"{row.online_bytes / 1e6:.2f} | {row.offline_bytes / 1e6:.1f}"
-        yield f"| {row.relus:,} | {row.backend} | {row.link} | {times} | {megabytes} | {row.rounds} | {paper or '-'} |"
-    yield ""
-
-
-def _has_relus(row: Row, relus: int) -> bool:
-    """Return whether a row of the paper's is of so many ReLUs; ImageNet's are printed in whole thousands."""
-    return row.network == "sphynx" and row.label in (f"{relus / 1000:.1f}K", f"{relus / 1000:.0f}K")
 
 
 def _by_settings(kept: tuple[Ours, ...]) -> dict[tuple[str, ...], list[Ours]]:

@@ -4,6 +4,11 @@ from pathlib import Path
 
 import pytest
 from reproduction import frontier
+from reproduction.gpu.state import unpack
+
+import sphynx
+from sphynx.network.trained import load_model
+from sphynx.train.views import weights_digest
 
 SMALL = {
     "stages": "4:16:8x2 2:32:16x2", "wide": [10, 1], "tuning_epochs": 2, "view_epochs": 2,
@@ -26,5 +31,29 @@ def test_the_frontier_goes_from_teachers_to_final_networks(tmp_path: Path) -> No
         assert {"choice.json", "25k/seed-0/config.json", "teacher-1/metrics.jsonl"} <= set(kept.getnames())
         config = kept.extractfile("25k/seed-0/config.json")
         assert config is not None and json.load(config)["teacher"]["format"] == "sphynx-wide-resnet/1"
-    weights = {file.name for file in (tmp_path / "kept").glob("*.safetensors")}
-    assert weights == {"teacher-0.safetensors", "teacher-1.safetensors", "25k-seed-0.safetensors"}
+    elsewhere = tmp_path / "elsewhere"
+    said = unpack(tmp_path / "kept", elsewhere)
+    weights = ("teacher-0", "teacher-1", "25k/seed-0")
+    assert said == ["unpacked results.tgz", *(f"unpacked {name}/model.safetensors" for name in weights)]
+    one = load_model(elsewhere / "25k/seed-0")
+    assert weights_digest(one) == weights_digest(load_model(tmp_path / "out/25k/seed-0"))
+
+
+@pytest.mark.slow
+def test_a_network_that_was_cut_off_goes_on_elsewhere(tmp_path: Path) -> None:
+    """The teacher is one that is given; a choice was made before."""
+    teacher, here, there = tmp_path / "teacher", tmp_path / "here", tmp_path / "there"
+    shape = {"stages": SMALL["stages"], "view_epochs": 2}
+    design = frontier.Plan(sphynx.open_data("digits"), here, (), 0, (), 0, 0, shape).design("25k")
+    sphynx.train_network(design, "digits", out=teacher, recipe="small", settings={"epochs": 1})
+    words = ["final", "--data", "digits", "--given", str(teacher), "--trained", "0", "--changed", json.dumps(SMALL)]
+    words += ["--finals", "25k/seed-0", "--epochs", "2000", "--keep", str(tmp_path / "kept"), "-o"]
+    for out in (here, there):
+        out.mkdir()
+        (out / "choice.json").write_text(json.dumps({"settings": {"optimizer": "muon"}}))
+    assert frontier.main([*words, str(here), "--minutes", "0.6"]) == 3
+    done = len((here / "25k/seed-0/metrics.jsonl").read_text().splitlines())
+    assert 0 < done < 2000
+    assert frontier.main([*words, str(there), "--state", str(tmp_path / "kept"), "--minutes", "0.4"]) == 3
+    rows = [json.loads(row)["epoch"] for row in (there / "25k/seed-0/metrics.jsonl").read_text().splitlines()]
+    assert rows == list(range(1, len(rows) + 1)) and len(rows) > done
