@@ -26,8 +26,8 @@ def write_private(results: Path, experiment: Experiment) -> Iterator[str]:
     rings = " and ".join(sorted({f"{row.ring_bits} bits" for run in runs for row in run.rows}))
     cores = f"{machine.cores} {machine.architecture} cores"
     yield f"Private inference of its networks, measured: two processes over TLS, {cores} for both. Weights are random,"
-    yield f"which makes the ring wide ({rings}); trained ones need fewer bits and bytes. All answers equal those of the"
-    yield "integer oracle. Memory is the most that each party had; `--weight-memory` bounds the server's, for more time."
+    yield f"which makes the ring wide ({rings}); trained ones need fewer bits and bytes. All answers equal the integer"
+    yield "oracle's. Memory is the most that each party had; `--weight-memory` bounds the server's, and costs time."
     if any(not _is_quiet(run) for run in runs):
         yield "Where no times stand, other work shared the machine."
     if older := [run for run in runs if run.source.wire is None]:
