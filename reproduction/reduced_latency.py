@@ -36,8 +36,8 @@ from sphynx.train.results import RESULT
 
 ORIGINAL = "the original"
 BACKEND_NAMES = {"gmw": "GMW", "gc": "Garbled circuits"}
-HEADS = ("network", "accuracy, %", "ReLUs", "squares", "comparisons", "truncations", "offline, s", "online, ms",
-         "offline MB", "online MB", "rounds", "rank by ReLUs", "by time")  # fmt: skip
+HEADS = ("network", "accuracy, %", "ReLUs", "squares", "comparisons", "truncations", "ring", "offline, s",
+         "online, ms", "offline MB", "online MB", "rounds", "rank by ReLUs", "by time")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -108,8 +108,9 @@ def latency_table(measured: Latencies) -> Iterator[str]:
     modes = dict.fromkeys((row.link, row.backend) for one in measured.networks for row in one.rows)
     machine = measured.machine
     loads = [one.load_average for one in measured.networks]
-    yield f"{machine.architecture}, {machine.cores} cores, {', '.join(machine.cpu_features)}; load {min(loads):g} to "
-    yield f"{max(loads):g} before each network; wire {measured.source.wire}, commit {measured.source}."
+    yield f"{machine.architecture}, {machine.cores} cores, {', '.join(machine.cpu_features)};"
+    yield f"load {min(loads):g} to {max(loads):g} before each network; wire {measured.source.wire}, commit"
+    yield f"{measured.source}."
     for link, backend in modes:
         rows = [
             (one, row) for one in measured.networks for row in one.rows if (row.link, row.backend) == (link, backend)
@@ -127,6 +128,7 @@ def _line(one: Latency, row: BenchRow, by_relus: int, by_time: int) -> str:
         "; ".join(one.names),
         "; ".join(f"{100 * accuracy:.2f}" for accuracy in one.accuracies),
         *(f"{count:,}" for count in (one.relus, one.squares, one.comparisons, one.truncations)),
+        str(row.ring_bits),
         f"{row.offline_s:.2f}",
         f"{1e3 * row.online_s:.0f}",
         f"{row.offline_bytes / 1e6:.1f}",
@@ -149,7 +151,8 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--repeat", type=int, default=5)
     options = parser.parse_args(words)
     out: Path = options.out
-    measured = Latencies(*describe_run())
+    machine, source = describe_run()
+    measured = Latencies(machine, replace(source, command=()))  # its paths are of one machine
     if out.is_file():
         measured = _continued(Latencies.from_json(json.loads(out.read_text()), str(out)), measured, out)
     out.parent.mkdir(parents=True, exist_ok=True)

@@ -43,7 +43,8 @@ LATENCIES = """## Private latency, measured
 
 Every network above that could be brought here, and the original, in one run; one picture, two processes, medians;
 every answer equal to the integer oracle's, bit for bit. Weights are random: time and bytes are those of any weights of
-these widths and masks. Ranks are by ReLUs, and by time online: where they differ, ReLU counts say the wrong order.
+these widths and masks in a ring of so many bits, which trained ones may need fewer of. Ranks are by ReLUs, and by time
+online: where they differ, ReLU counts say the wrong order. `python -m reproduction.reduced_latency runs/reduction`
 """
 
 

@@ -28,6 +28,7 @@ def test_the_table_is_made_in_one_run(tmp_path: Path, capsys: pytest.CaptureFixt
     assert first["squares"] > 0 == second["squares"]
     assert {row["backend"] for row in first["rows"]} == {"gmw", "gc"}
     assert all(row["equal_to_oracle"] and row["offline_s"] > 0 for one in (first, second) for row in one["rows"])
+    assert str(tmp_path) not in out.read_text()
     capsys.readouterr()
     assert main(words) == 0 and json.loads(out.read_text()) == measured
     printed = capsys.readouterr().out
