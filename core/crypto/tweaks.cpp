@@ -18,7 +18,7 @@ Tweaks::Tweaks(Block r) {
 
 Block Tweaks::of(std::uint64_t index) const {
     Block tweak = {};
-    for (unsigned bit = 0; bit < 64; ++bit) tweak ^= mask_of(index >> bit) & multiples_[bit];
+    for (; index != 0; index &= index - 1) tweak ^= multiples_[std::countr_zero(index)];
     return tweak;
 }
 

@@ -67,18 +67,20 @@ void sum_streams(const crypto::SymmetricKernels& kernels, const AesKey* leaves, 
 }
 
 // Cuts an extension of so many column blocks into tiles and hands each to work(first column block, column blocks, OTs,
-// hashes). Those of all tiles add up in `total`, where there is one.
+// hashes, memory): room for the rows of a tile, wiped at the end. Hashes of all tiles add up in `total`, where there is one.
 template <class Work>
 void for_tiles(std::size_t column_blocks, std::size_t count, Block alpha, RowHashes* total, unsigned threads,
                const Work& work) {
     std::mutex adding;
     parallel_ranges(column_blocks, kTile, threads, [&](std::size_t begin, std::size_t end) {
         RowHashes hashes(alpha, begin, column_blocks - 1);
+        Block memory[128 * kTile];
         for (std::size_t column = begin; column < end; column += kTile) {
             const std::size_t columns = std::min(kTile, end - column);
             const std::size_t before = std::min(count, 128 * column);
-            work(column, columns, std::min(count - before, 128 * columns), hashes);
+            work(column, columns, std::min(count - before, 128 * columns), hashes, memory);
         }
+        zeroise(memory, sizeof memory);
         if (total == nullptr) return;
         const std::lock_guard alone(adding);
         *total ^= hashes;
@@ -225,7 +227,7 @@ void OtReceiver::extend(WordSpan choices, bool random_choices, BlockSpan message
         if (checked) crypto::aes_encrypt(mask_choices_, &number, &r.back(), 1);
     }
     for_tiles(column_blocks, count, {}, nullptr, threads,
-              [&](std::size_t column, std::size_t columns, std::size_t, RowHashes&) {
+              [&](std::size_t column, std::size_t columns, std::size_t, RowHashes&, Block*) {
                   Block u[kTile];
                   Block *out = message.data() + sent_trees * column, *row = rows_at(column);
                   Block* const chosen = r.data() + column;
@@ -248,16 +250,15 @@ void OtReceiver::extend(WordSpan choices, bool random_choices, BlockSpan message
     const Block alpha =
         checked ? streams_.challenge(count, random_choices, message.first(sent_blocks)) : Block{};
     RowHashes total(alpha, 0, column_blocks - 1);
-    for_tiles(column_blocks, count, alpha, checked ? &total : nullptr, threads,
-              [&](std::size_t column, std::size_t columns, std::size_t ots, RowHashes& hashes) {
-                  Block memory[128 * kTile];
-                  const BlockSpan rows(memory, 128 * columns);
-                  std::copy_n(rows_at(column), rows.size(), memory);
-                  if (checked) hashes.add(rows, BlockView(r).subspan(column, columns));
-                  // Columns that only the check needs hold no OT, and t ends before them.
-                  if (ots > 0) store_transposed(rows, t.subspan(128 * column, ots));
-                  zeroise(memory, sizeof memory);
-              });
+    for_tiles(
+        column_blocks, count, alpha, checked ? &total : nullptr, threads,
+        [&](std::size_t column, std::size_t columns, std::size_t ots, RowHashes& hashes, Block* memory) {
+            const BlockSpan rows(memory, 128 * columns);
+            std::copy_n(rows_at(column), rows.size(), memory);
+            if (checked) hashes.add(rows, BlockView(r).subspan(column, columns));
+            // Columns that only the check needs hold no OT, and t ends before them.
+            if (ots > 0) store_transposed(rows, t.subspan(128 * column, ots));
+        });
     if (checked) {
         message[sent_blocks] = total.of_choices();
         std::copy_n(total.digest_of_rows({}).words, 2, &message[sent_blocks + 1]);
@@ -323,8 +324,7 @@ bool OtSender::extend(bool random_choices, BlockView message, BlockSpan q, unsig
         checked ? streams_.challenge(count, random_choices, message.first(sent_blocks)) : Block{};
     RowHashes total(alpha, 0, column_blocks - 1);
     for_tiles(column_blocks, count, alpha, checked ? &total : nullptr, threads,
-              [&](std::size_t column, std::size_t columns, std::size_t ots, RowHashes& hashes) {
-                  Block rows[128 * kTile];
+              [&](std::size_t column, std::size_t columns, std::size_t ots, RowHashes& hashes, Block* rows) {
                   const Block* in = message.data() + sent_trees * column;
                   const AesKey* leaves = streams_.leaves.data();
                   unsigned row = 0;
@@ -347,7 +347,6 @@ bool OtSender::extend(bool random_choices, BlockView message, BlockSpan q, unsig
                   const BlockView all_rows(rows, 128 * columns);
                   if (checked) hashes.add(all_rows, {});
                   if (ots > 0) store_transposed(all_rows, q.subspan(128 * column, ots));
-                  zeroise(rows, sizeof rows);
               });
     streams_.next_column_block += column_blocks;
     ++streams_.extensions;

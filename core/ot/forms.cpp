@@ -5,6 +5,7 @@
 
 #include "bits/pack.h"
 #include "bits/transpose.h"
+#include "cpu.h"
 #include "crypto/prg.h"
 #include "threads.h"
 
@@ -20,7 +21,14 @@ std::uint64_t choice_mask(WordView choices, std::size_t j) {
 void low_bit_planes(Pads pads, unsigned width, WordSpan planes) {
     const std::size_t count = pads.size(), words = bits::plane_words(count);
     std::uint64_t low[64], bits[64];
-    for (std::size_t word = 0; word < words; ++word) {
+    std::size_t word = 0;
+#if defined(__x86_64__)
+    if (width <= 8 && usable_features().vbmi) {
+        word = count / 64;
+        low_bit_planes_vbmi(pads.first(64 * word), width, words, planes.data());
+    }
+#endif
+    for (; word < words; ++word) {
         const Block* from = pads.data() + 64 * word;
         const std::size_t used = std::min<std::size_t>(64, count - 64 * word);
         if (width <= 4) {  // few bits: cheaper to pick than to transpose

@@ -19,6 +19,8 @@ using Pads = BlockView;
 
 // planes[b * plane_words(count) + ..] = bit b of each block, b < width <= 64.
 void low_bit_planes(Pads pads, unsigned width, WordSpan planes);
+// The same for CPUs with vbmi, width <= 8 and whole words of pads; planes are `stride` words apart.
+void low_bit_planes_vbmi(Pads pads, unsigned width, std::size_t stride, std::uint64_t* planes);
 
 // out[j * length ..]: `length` blocks of stream 0 under pad j, as expand_seed makes them. threads = 0 takes all cores.
 void expand_pads(Pads pads, std::size_t length, BlockSpan out, unsigned threads);

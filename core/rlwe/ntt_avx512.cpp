@@ -115,6 +115,8 @@ Kernels with_wider_lanes(Kernels kernels) {
     kernels.forward = forward;
     kernels.inverse = inverse;
     kernels.multiply_add = multiply_add;
+    kernels.subtract_multiply = generic::subtract_multiply;
+    kernels.multiply_wide = generic::multiply_wide;
     kernels.round = generic::round;
     kernels.product_sums = product_sums_of<Avx512Lanes>;
     return kernels;

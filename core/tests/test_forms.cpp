@@ -6,6 +6,7 @@
 #include "bits/pack.h"
 #include "bits/transpose.h"
 #include "check.h"
+#include "cpu.h"
 #include "crypto/prg.h"
 
 using namespace sphynx;
@@ -25,15 +26,18 @@ int main() {
         const auto choice = [&](std::size_t j) { return choices[j / 64] >> (j % 64) & 1; };
         for (std::size_t j = 0; j < count; ++j) m_r[j] = choice(j) ? m1[j] : m0[j];
 
-        for (const unsigned width : {1u, 3u, 5u, 64u}) {
-            std::vector<std::uint64_t> planes(width * plane_words(count));
-            low_bit_planes(m0, width, planes);
-            for (std::size_t j = 0; j < count; ++j) {
-                for (unsigned b = 0; b < width; ++b) {
-                    CHECK((planes[b * plane_words(count) + j / 64] >> (j % 64) & 1) == (m0[j].lo >> b & 1));
+        for (const CpuFeatures& features : features_to_test())
+            for (const unsigned width : {1u, 3u, 6u, 8u, 9u, 64u}) {
+                const LimitFeatures limit(features);
+                std::vector<std::uint64_t> planes(width * plane_words(count));
+                low_bit_planes(m0, width, planes);
+                for (std::size_t j = 0; j < count; ++j) {
+                    for (unsigned b = 0; b < width; ++b) {
+                        CHECK((planes[b * plane_words(count) + j / 64] >> (j % 64) & 1) ==
+                              (m0[j].lo >> b & 1));
+                    }
                 }
             }
-        }
 
         send_chosen(m0, m1, x0, x1, message);
         receive_chosen(m_r, choices, message, out);
