@@ -69,6 +69,21 @@ class Latencies(Record):
     networks: tuple[Latency, ...] = ()
 
 
+def read_latencies(results: Path) -> Latencies | None:
+    file = results / FOLDER / LATENCY
+    return Latencies.from_json(json.loads(file.read_text()), str(file)) if file.is_file() else None
+
+
+def method_of(name: str) -> str:
+    """The method of a measured network, by its name."""
+    return name if name == ORIGINAL else name.partition(", ")[2] or name.partition("-")[0]
+
+
+def modes_of(measured: Latencies) -> list[tuple[str, str]]:
+    """Links and backends."""
+    return list(dict.fromkeys((row.link, row.backend) for one in measured.networks for row in one.rows))
+
+
 def networks_below(runs: Path) -> dict[str, Network]:
     """Find networks by the fingerprints of their designs, the original first."""
     found: dict[str, Network] = {}
@@ -105,13 +120,12 @@ def measure(design: str, network: Network, links: str, repeats: int) -> Latency:
 
 def latency_table(measured: Latencies) -> Iterator[str]:
     """Write a table for each backend and link, the fastest online first."""
-    modes = dict.fromkeys((row.link, row.backend) for one in measured.networks for row in one.rows)
     machine = measured.machine
     loads = [one.load_average for one in measured.networks]
     yield f"{machine.architecture}, {machine.cores} cores, {', '.join(machine.cpu_features)};"
     yield f"load {min(loads):g} to {max(loads):g} before each network; wire {measured.source.wire}, commit"
     yield f"{measured.source}."
-    for link, backend in modes:
+    for link, backend in modes_of(measured):
         rows = [
             (one, row) for one in measured.networks for row in one.rows if (row.link, row.backend) == (link, backend)
         ]

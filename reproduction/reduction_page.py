@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import fmean, stdev
 
-from reproduction.kept_reductions import FOLDER, LATENCY, KeptReduction, read_calls, read_reductions, read_teacher
-from reproduction.reduced_latency import Latencies, latency_table
-from reproduction.reduction import LEAST_TEACHER, STAGES, Point
+from reproduction.kept_reductions import KeptReduction, read_calls, read_reductions, read_teacher
+from reproduction.reduced_latency import latency_table, read_latencies
+from reproduction.reduction import AIMS, LEAST_TEACHER, STAGES, Point
 from sphynx.reduce.results import Reduced
 from sphynx.report.literature import Published, read_published
 from sphynx.space.planner import parse_relu_budget
@@ -50,9 +49,8 @@ online: where they differ, ReLU counts say the wrong order. `python -m reproduct
 
 def make_reduction_page(results: Path) -> str:
     reductions = read_reductions(results)
-    file = results / FOLDER / LATENCY
-    measured = Latencies.from_json(json.loads(file.read_text()), LATENCY) if file.is_file() else None
-    parts = [INTRODUCTION, *_teacher(results), *_made(reductions, results)]
+    measured = read_latencies(results)
+    parts = [INTRODUCTION, *_teacher(results), *_made(reductions, results), "", *_aims(reductions)]
     for budget in BUDGETS:
         parts += ["", *_section(budget, [one for one in reductions if one.asked.relu_budget == budget])]
     parts += ["", LATENCIES, *(["Not measured."] if measured is None else latency_table(measured))]
@@ -79,6 +77,22 @@ def _made(reductions: Sequence[KeptReduction], results: Path) -> Iterator[str]:
     if calls := read_calls(results):
         minutes = sum(float(call["minutes"]) for call in calls)
         yield f"All of it, the teacher and its answers included, took {minutes:.1f} minutes of the device."
+
+
+def _aims(reductions: Sequence[KeptReduction]) -> Iterator[str]:
+    """Write aims, set before the runs, beside what the first seed reached; `auto` counts by the network it kept."""
+    yield "Aimed for, before anything was run:\n"
+    for method, budget, aim in AIMS:
+        found = [
+            one.accuracy
+            for kept in reductions
+            for one in kept.tried
+            if (kept.asked.relu_budget, kept.asked.seed) == (budget, 0)
+            and (one.method == method or (kept.asked.method == method and kept.is_kept(one)))
+        ]
+        reached = f"{100 * found[0]:.2f} %" if found else NOT_RUN
+        told = f"**{'reached' if found[0] >= aim else 'missed'}**, {reached}" if found else reached
+        yield f"- `{method}` at {parse_relu_budget(budget):,} ReLUs at least {100 * aim:.1f} %: {told}"
 
 
 def _section(budget: str, reductions: Sequence[KeptReduction]) -> Iterator[str]:

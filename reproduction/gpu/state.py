@@ -26,6 +26,7 @@ from reproduction.compact import compact_bytes
 RESULTS = "results.tgz"
 PART = 15 << 20  # bytes
 SMALL = {".json", ".jsonl", ".svg", ".log", ".txt"}
+LEAST_COMPACT = 10  # times smaller than in full precision no weights get
 WEIGHTS = ("model", "compact")
 KERNEL = 4  # dimensions of a kernel; reductions that are stacked have five
 
@@ -50,6 +51,9 @@ def pack_state(runs: Path, out: Path, unfinished: list[tuple[str, str]], limit: 
         for folder, kind in unfinished:
             path = runs / folder / ("model.safetensors" if kind in WEIGHTS else "checkpoint.pt")
             if not path.is_file():
+                continue
+            if kind == "compact" and total + path.stat().st_size // LEAST_COMPACT > limit:
+                said.append(f"left out {folder}/{path.name}: too little is left of the limit")
                 continue
             data = _pack(path, kind)
             if total + len(data) > limit:

@@ -46,7 +46,7 @@ def test_what_was_not_run_is_said_and_what_is_published_stands_beside_it(tmp_pat
     for method, accuracies in PUBLISHED.items():
         rows = [line for line in page.splitlines() if f"*{method}, published" in line]
         assert all(any(f"| {accuracy} |" in row for row in rows) for accuracy in accuracies), method
-    assert page.count("not run") == 15 + 1  # points, and the teacher
+    assert page.count("not run") == 15 + 1 + 3  # points, the teacher, aims
 
 
 def test_rows_are_ordered_by_accuracy_and_seeds_have_a_mean(tmp_path: Path) -> None:
@@ -57,6 +57,9 @@ def test_rows_are_ordered_by_accuracy_and_seeds_have_a_mean(tmp_path: Path) -> N
     rows = [line.split(" | ")[0] for line in page.splitlines() if line.startswith(("| stream", "| snl", "| channels"))]
     assert rows[:5] == ["| stream, kept by auto"] * 3 + ["| snl", "| channels"]
     assert "- stream, 120 epochs: 77.00 ± 1.00 over 3 seeds" in page
+    assert "- `auto` at 50,000 ReLUs at least 76.0 %: **reached**, 76.00 %" in page
+    assert "- `channels` at 50,000 ReLUs at least 73.8 %: **missed**, 70.00 %" in page
+    assert "- `auto` at 25,000 ReLUs at least 73.5 %: not run" in page
     assert "Made on a GPU at commit 0123456789ab, up to 3 at a time." in page
     assert "| snl | 120 | 0 | 50,000 | 0 | 12 | 0 | 74.00 | 80.00 | 2.0 | 7.5 |" in page
 
