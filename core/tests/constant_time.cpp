@@ -159,6 +159,21 @@ void run_gmw(Gadget gadget) {
     while (!client.is_over()) answer(client);
 }
 
+// What OTs give both parties before there is an image: masks of the server's codes, and products of both.
+void run_digits(Gadget gadget) {
+    constexpr std::size_t count = 130, words = plane_words(count);
+    const Digits digits = GadgetShape{gadget, 17, 20, 5, count}.digits();
+    const std::vector<std::uint64_t> values = secrets<std::uint64_t>(count);
+    const std::vector<Block> zeros = secrets<Block>(64 * words * digits.bit_rows()),
+                             ones = secrets<Block>(zeros.size());
+    std::vector<std::uint64_t> bits(digits.bit_rows() * words), codes(digits.code_rows() * words), masks(codes),
+        products(digits.product_rows() * words), corrections(digits.correction_rows() * words);
+    digits.bits(values, bits);
+    digits.codes(values, codes);
+    digits.masks(zeros, ones, masks, products, corrections);
+    digits.products(zeros, bits, corrections, products);
+}
+
 void run_bits() {
     constexpr std::size_t count = 130;
     const std::vector<std::uint64_t> values = secrets<std::uint64_t>(count);
@@ -228,7 +243,10 @@ int main(int count, char** words) {
             run_silent_ot(random_choices, checked);
         }
     }
-    for (const Gadget gadget : {Gadget::relu, Gadget::truncation}) run_gmw(gadget);
+    for (const Gadget gadget : {Gadget::relu, Gadget::truncation}) {
+        run_gmw(gadget);
+        run_digits(gadget);
+    }
     run_bits();
     run_sampling_and_encryption();
     run_reply();

@@ -119,7 +119,9 @@ def test_numbers_are_clipped_to_the_programs_range(scene: Scene, tmp_path: Path)
     (tmp_path / "bad.npy").write_bytes(b"\x93NUMPY\x01\x00\xff\xff")
     refused = scene.infer(scene.picture, tmp_path / "bad.npy", tmp_path / "none.npy")
     assert refused.returncode == 1
-    assert [row["error"][:29] for row in json.loads(refused.stdout)["failed"]] == ["it cannot be read as an array"] * 3
+    missing, *unreadable = (row["error"] for row in json.loads(refused.stdout)["failed"])
+    assert missing == "there is no such file"
+    assert [error[:29] for error in unreadable] == ["it cannot be read as an array"] * 2
     assert scene.server.stop() == 0
 
 
@@ -167,10 +169,11 @@ def test_a_pipe_gets_one_line_of_progress(scene: Scene) -> None:
     assert scene.server.stop() == 0
 
 
-def test_an_empty_folder_says_nothing_of_bundles(scene: Scene, tmp_path: Path) -> None:
+def test_what_holds_no_image_is_told_without_a_server(scene: Scene, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
-    scene.server.start()
-    done = run(scene, tmp_path / "empty")
+    scene.server.port = 1  # where nobody listens
+    done = run(scene, tmp_path / "empty", tmp_path / "missing.png")
     assert done.exit_code == 1
-    assert done.stderr.splitlines()[0] == "1 of 1 could not be asked about:"
-    assert scene.server.stop() == 0
+    told = done.stderr.splitlines()
+    assert told[0] == "2 of 2 could not be asked about:"
+    assert f"error: {tmp_path / 'missing.png'}: there is no such file" in told

@@ -149,7 +149,7 @@ def test_a_program_without_a_name_is_called_as_it_was_asked_for(scene: Scene, na
 def test_keys_that_are_not_there_yet_can_be_issued_afterwards(tmp_path: Path) -> None:
     run("keys", "init", tmp_path / "keys")
     with pytest.raises(InputError, match=r"bob: there is no key\.pem"):
-        run("infer", "cat.png", "--keys", tmp_path / "keys" / "bob")
+        run("infer", "--prepare", "1", "--keys", tmp_path / "keys" / "bob")
     run("keys", "issue", "bob", "--client", "--keys", tmp_path / "keys")
 
 

@@ -1,6 +1,7 @@
 """The chain on a model's card: teachers by the hashes that students recorded, commands, and what is refused."""
 
 import json
+import shlex
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -147,16 +148,25 @@ def test_commands_are_read_from_a_file(runs: dict[str, Path], tmp_path: Path) ->
     [
         "rm -r data",
         "python -m http.server",
+        "python -m reproduction2.run",
+        "python -m",
         "python -c pass",
+        "sphynx",
+        "sphynx infer scans --server elsewhere:7443",
+        "'python -m reproduction' -cpass reproduction.diagnosis",  # which was run as `python -cpass` once
+        "sphynx train a.json --ray elsewhere:10001",
+        "python -m reproduction.reproduce --ra=elsewhere:10001",
         "sphynx train /home/me/design.json",
         "sphynx train a.json --out=/tmp/run",
+        "sphynx train a.json -o/tmp/run",
         "sphynx train ../a.json",
         "sphynx train ~/a.json",
+        "sphynx train a.json --teacher run,/home/me/run",
     ],
 )
-def test_a_chain_runs_only_sphynx_and_only_in_its_folder(line: str) -> None:
-    with pytest.raises(InputError, match=r"is neither one of sphynx|names a path outside"):
-        Chain((), (tuple(line.split()),), "run", ())
+def test_a_chain_only_makes_networks_and_only_in_its_folder(line: str) -> None:
+    with pytest.raises(InputError, match=r"is neither a verb|names a path outside|runs on a cluster"):
+        Chain((), (tuple(shlex.split(line)),), "run", ())
     with pytest.raises(InputError, match="is not a path below"):
         Chain((), (), "/run", ())
 

@@ -14,10 +14,9 @@ from sphynx.errors import InputError, SphynxError
 from sphynx.record import Record
 from sphynx.train.results import RESULT
 from sphynx.zoo import shipped
-from sphynx.zoo.chain import Chain, chain_of, find_unknowns
+from sphynx.zoo.chain import INSTALLED, Chain, chain_of, find_unknowns
 
 _ENVIRONMENT = "environment.json"
-_INSTALLED = "sphynx"  # the other programs of a chain are modules of a clone
 _STDERR = 2  # where commands print, since what is printed at the end may be read by a program
 
 
@@ -90,8 +89,8 @@ def _check_needs(chain: Chain, out: Path) -> None:
 
 def _with_this_python(words: tuple[str, ...]) -> list[str]:
     """Run the verbs of this very Sphynx, whatever PATH or the folder has."""
-    if words[0] == _INSTALLED:
-        return [sys.executable, "-P", "-m", _INSTALLED, *words[1:]]
+    if words[0] == INSTALLED:
+        return [sys.executable, "-P", "-m", INSTALLED, *words[1:]]
     return [sys.executable, "-P", *words[1:]]
 
 
@@ -99,7 +98,7 @@ def _with_clone(words: tuple[str, ...]) -> dict[str, str]:
     """Let modules of a clone be found, where the chain has some: from the folder that this is run in. Paths in
     PYTHONPATH may be relative to it."""
     given = [str(Path(path).resolve()) for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
-    if words[0] == _INSTALLED:
+    if words[0] == INSTALLED:
         return {**os.environ, "PYTHONPATH": os.pathsep.join(given)}
     module = words[2].partition(".")[0]
     if not (Path.cwd() / module).is_dir():

@@ -129,6 +129,9 @@ def infer(
             remedy="Name images, or give --prepare N or --ahead N to make bundles for later.",
         )
     failure = SphynxError("the client failed", remedy="Ask again about the images without an answer.")
+    if not files and not prepare and not ahead:  # no server is asked, nor waited for
+        answers.print(top, unsure_below=unsure_below, as_json=as_json, why_not_all=failure)
+        raise typer.Exit(1)
     with _interrupt_on_sigterm(), contextlib.ExitStack() as printing:
         try:
             with client_of() as client:
@@ -197,9 +200,12 @@ def _interrupt_on_sigterm() -> Iterator[None]:
 
 
 def _expand(given: list[Path], failed: dict[Path, InputError]) -> list[Path]:
-    """Files as they are, of folders all images below them. A folder without images has failed."""
+    """Files as they are, of folders all images below them. A folder without images has failed, and what is missing."""
     files: list[Path] = []
     for path in given:
+        if not path.exists():
+            failed[path] = InputError("there is no such file", where=str(path), remedy="Check the path.")
+            continue
         if not path.is_dir():
             files.append(path)
             continue

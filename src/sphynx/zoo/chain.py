@@ -12,6 +12,8 @@ Cards of models that were packed before there were chains have none: `find_unkno
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -20,7 +22,11 @@ from sphynx.errors import InputError
 from sphynx.record import Record
 
 CHAIN = "chain"
-_PROGRAMS = ("sphynx", "python -m reproduction", "python -m benchmarks", "python -m tools")
+INSTALLED = "sphynx"  # the other programs of a chain are modules of a clone
+# They make networks, and talk to nobody.
+_VERBS = ("data", "design", "eval", "plan", "reduce", "search", "show", "train")
+_MODULE = tuple(shlex.split("python -m reproduction"))
+_RAY = re.compile(r"-+r(ay?)?(=.*)?")  # a cluster runs code here; argparse takes the flag's first letters for it
 
 
 @dataclass(frozen=True)
@@ -51,11 +57,14 @@ class Chain(Record):
     trainings: tuple[Training, ...]
 
     def __post_init__(self) -> None:
-        """Refuse what could not be run elsewhere, or runs something else than Sphynx: cards come from others."""
+        """Refuse what could not be run elsewhere, or does anything but make networks: cards come from others."""
         for words in self.commands:
-            module = " ".join([*words[:2], *(word.partition(".")[0] for word in words[2:3])])
-            if " ".join(words[:1]) not in _PROGRAMS and module not in _PROGRAMS:
-                _refuse(words, "is neither one of sphynx nor of a clone's modules (reproduction, benchmarks, tools)")
+            package = (*words[:2], *(word.partition(".")[0] for word in words[2:3]))
+            is_verb = words[:1] == (INSTALLED,) and words[1:2] and words[1] in _VERBS
+            if not is_verb and package != _MODULE:
+                _refuse(words, f"is neither a verb that makes networks ({', '.join(_VERBS)}) nor one of reproduction/")
+            if any(_RAY.fullmatch(word) for word in words):
+                _refuse(words, "runs on a cluster, which may run anything here")
             if any(_leads_outside(word) for word in words):
                 _refuse(words, "names a path outside of the folder that it is run in")
         if not self.makes or _leads_outside(self.makes):
@@ -63,8 +72,9 @@ class Chain(Record):
 
 
 def _leads_outside(word: str) -> bool:
-    """Judge a word of a command; the second part of `--out=PATH` counts as one."""
-    return any(part.startswith(("/", "~")) or ".." in part.split("/") for part in (word, word.partition("=")[2]))
+    """Judge a word of a command; what follows a flag or an equals sign counts as one, and so do the parts between commas."""
+    parts = re.split("[=,]", re.sub(r"^-\w", "", word))
+    return any(part.startswith(("/", "~")) or ".." in part.split("/") for part in parts)
 
 
 def _refuse(words: tuple[str, ...], fault: str) -> None:
