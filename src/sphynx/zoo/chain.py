@@ -72,7 +72,7 @@ class Chain(Record):
 
 
 def _leads_outside(word: str) -> bool:
-    """Judge a word of a command; what follows a flag or an equals sign counts as one, and so do the parts between commas."""
+    """Judge a word of a command; what follows a flag, an equals sign or a comma counts as one."""
     parts = re.split("[=,]", re.sub(r"^-\w", "", word))
     return any(part.startswith(("/", "~")) or ".." in part.split("/") for part in parts)
 
