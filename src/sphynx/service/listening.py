@@ -33,6 +33,11 @@ class Listener(Protocol):
     def close(self) -> None: ...
 
 
+def why_not_bound(error: OSError) -> str:
+    """The system's words alone: `socket.create_server` puts the address behind them, in Python's."""
+    return (error.strerror or str(error)).partition(" (while ")[0]
+
+
 class PortListener:
     def __init__(self, host: str, port: int) -> None:
         try:
@@ -40,7 +45,7 @@ class PortListener:
             self._socket = socket.create_server((host, port), family=family, backlog=BACKLOG)
         except OSError as error:
             raise InputError(
-                f"cannot listen there ({error.strerror or error})",
+                f"cannot listen there ({why_not_bound(error)})",
                 where=f"{host}:{port}",
                 remedy='Choose a free port and an address of this machine: `listen="HOST:PORT"`.',
             ) from None

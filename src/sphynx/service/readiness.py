@@ -24,6 +24,7 @@ from sphynx.protocol.verify.plan import BUNDLE_IMAGES, plan_security
 from sphynx.service.credentials import check_server_keys
 from sphynx.service.file_system import check_local
 from sphynx.service.fresh_keys import FreshKeys
+from sphynx.service.listening import why_not_bound
 from sphynx.service.monitor import read_token
 from sphynx.service.settings import ServerSettings
 from sphynx.units import bytes_text
@@ -115,7 +116,7 @@ def _address(address: tuple[str, int], where: str) -> str:
         if error.errno == errno.EADDRINUSE:
             return f"{text}, which another process is using now"
         raise InputError(
-            f"cannot listen at {text} ({error.strerror or error})",
+            f"cannot listen at {text} ({why_not_bound(error)})",
             where=where,
             remedy="Choose an address of this machine, and a port that this user may have.",
         ) from None
