@@ -123,7 +123,7 @@ def test_a_server_that_cannot_start_says_why(scene: Scene, authority: Path) -> N
         run("serve", scene.compiled, "--keys", authority, "--state", scene.client_state, "--metrics", "127.0.0.1:0")
     with pytest.raises(InputError, match="alice: no client would accept these keys"):
         run("serve", scene.compiled, "--keys", authority / "alice", "--state", scene.client_state)
-    with pytest.raises(InputError, match=r"cannot listen there \(Address already in use\)"):
+    with pytest.raises(InputError, match=r"cannot listen there \(Cannot assign requested address\)"):
         run(
             "serve",
             scene.compiled,
