@@ -29,8 +29,8 @@ from sphynx.compiler.fusion.fuse import truncated_joint
 from sphynx.compiler.measure import measure, measure_parts
 from sphynx.compiler.precision import Precision
 from sphynx.compiler.quantise import Quantised, quantise
-from sphynx.compiler.ranges import HEADROOM_BITS
 from sphynx.compiler.settings import CompileSettings
+from sphynx.compiler.trial import HEADROOM_BITS
 from sphynx.data.images import Data, ImageSet
 from sphynx.data.open import open_data
 from sphynx.data.samples import Samples

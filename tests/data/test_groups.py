@@ -11,8 +11,7 @@ from PIL import Image
 
 from sphynx.data.groups import group_numbers, split_by_groups
 from sphynx.data.images import ImageSet
-from sphynx.data.known import open_known
-from sphynx.data.open import open_data
+from sphynx.data.open import open_data, open_known
 from sphynx.data.packed import save_packed
 from sphynx.data.streamed import open_stream
 from sphynx.errors import InputError

@@ -27,7 +27,7 @@ import numpy as np
 import torch
 
 import sphynx
-from sphynx.compiler.originals import torch_judge
+from sphynx.compiler.frontend.readable import torch_judge
 from sphynx.program.backends import BACKENDS
 from sphynx.program.judgement import Judgement, Original, judge
 from sphynx.program.outputs import joined

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from sphynx.compiler.originals import torch_judge
+from sphynx.compiler.frontend.readable import torch_judge
 from sphynx.errors import InputError
 from sphynx.program.ir import Graph, Linear, Term
 from sphynx.program.judgement import ORIGINAL, Original, hash_of, judge, load_original, save_original

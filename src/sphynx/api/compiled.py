@@ -225,7 +225,7 @@ class Compiled:
 
     def _opened(self, data: Given | str | Path | None, count: int) -> Given:
         """The data given, or those that it was made with."""
-        from sphynx.data.known import open_known
+        from sphynx.data.open import open_known
         from sphynx.data.samples import open_samples
 
         if data is not None and not isinstance(data, str | Path):

@@ -123,7 +123,7 @@ def _samples(settings: CompileSettings, known: DataSource | None, where: str, im
 def _open(settings: CompileSettings, known: DataSource | None, where: str, image: Shape | None = None) -> Given:
     """The calibration data; `warn` is told what `skip_bad` leaves out. Loose images become as large as `image`."""
     from sphynx.compiler.compile import CALIBRATION_IMAGES
-    from sphynx.data.known import open_known
+    from sphynx.data.open import open_known
     from sphynx.data.samples import open_samples
     from sphynx.space.tally import Shape
 

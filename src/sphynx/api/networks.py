@@ -10,7 +10,7 @@ from torch import Tensor
 
 from sphynx.data.class_order import ordered_as
 from sphynx.data.images import Data
-from sphynx.data.known import open_known
+from sphynx.data.open import open_known
 from sphynx.data.source import Split
 from sphynx.data.streamed import StreamedData
 from sphynx.network.fit import require_fit

@@ -16,7 +16,7 @@ from sphynx.api.compiled import Compiled
 from sphynx.api.networks import evaluate_network, load_network
 from sphynx.data.class_order import ordered_as
 from sphynx.data.images import Data
-from sphynx.data.known import open_known
+from sphynx.data.open import open_known
 from sphynx.data.streamed import StreamedData
 from sphynx.errors import InputError
 from sphynx.network.trained import TrainedNetwork

@@ -158,7 +158,7 @@ def open_known_images(
     where: str,
 ) -> Data | StreamedData:
     """The data of a run or program, or others; what `skip_bad` left out is said."""
-    from sphynx.data.known import open_known
+    from sphynx.data.open import open_known
 
     images = open_known(data, image_size, stream, known, where=where, skip_bad=skip_bad)
     if skip_bad:

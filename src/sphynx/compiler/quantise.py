@@ -26,10 +26,9 @@ from sphynx.compiler.fusion.approximate import Approximation
 from sphynx.compiler.fusion.fuse import Fused
 from sphynx.compiler.measure import Measured, Size
 from sphynx.compiler.precision import Precision
-from sphynx.compiler.ranges import HEADROOM_BITS, REMEDY, bits_for, range_bits, ring_bits, with_ranges
 from sphynx.compiler.rounding import corrected, rounded, rounded_factors
 from sphynx.compiler.side_by_side import side_by_side
-from sphynx.compiler.trial import Trial
+from sphynx.compiler.trial import HEADROOM_BITS, REMEDY, Trial, bits_for, range_bits, ring_bits, with_ranges
 from sphynx.errors import InputError, SphynxError
 from sphynx.program.convolve import Array
 from sphynx.program.cost.widths import LEAST_LOGIT_BITS, compared_tensors

@@ -1,27 +1,36 @@
-"""An integer program on the calibration images, step by step as it is made.
+"""An integer program on the calibration images, step by step as it is made; the bits that its numbers need.
 
 Linear maps are computed by the compiled core, several times sooner than in numpy, to the numbers of interpret.py: a map
 is computed modulo 2^32 where no output can reach 2^31. Weights that would let one do so are cut in two, whose sums are
 added in 64 bits. Whatever still goes beyond is left to interpret.py, which also finds out what 64 bits do not hold.
+
+The largest number that a step makes says the range of its tensor; the ring holds the widest of these.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
+from math import floor
 
 import numpy as np
 
 from sphynx.compiler.side_by_side import Map
 from sphynx.core.ring import RingConv
+from sphynx.errors import SphynxError
 from sphynx.program.convolve import EXACT_INTEGER, Array, l1_norm, magnitude
 from sphynx.program.cost.cost import conv_shape
+from sphynx.program.cost.widths import compared_tensors
 from sphynx.program.interpret import Weights, apply_step, images_at_once, joined_outputs, last_uses
-from sphynx.program.ir import INPUT, Graph, Linear, Step
+from sphynx.program.ir import INPUT, MAX_RING_BITS, Combine, Graph, Linear, Relu, Square, Step, Truncate
 from sphynx.space.tally import Shape
 
-RING_BITS = 32
-_HALF = 1 << (RING_BITS - 1)
+HEADROOM_BITS = 2
+REMEDY = "Compile with fewer `activation_bits` or `weight_bits`."
+
+_WORD_BITS = 32
+_HALF = 1 << (_WORD_BITS - 1)
 _LOW_BITS = 7  # of weights of up to 16 bits: then those above have as many or two more
 
 Apply = Callable[[Mapping[str, Array]], Array]  # the tensor that a step makes of those of some images
@@ -88,7 +97,7 @@ def linear_map(step: Linear, inputs: list[dict[str, Array]], weights: Weights, l
         if pieces is None:
             return _widely(step, weights)
         for piece, shift, reach in pieces:
-            parts.append((term.source, term.shift + shift, RingConv(shape, RING_BITS, piece)))
+            parts.append((term.source, term.shift + shift, RingConv(shape, _WORD_BITS, piece)))
             bound += reach << (term.shift + shift)
     if bound >= EXACT_INTEGER:
         return _widely(step, weights)
@@ -137,3 +146,40 @@ def _reach(kernel: Array, lows: Array, highs: Array) -> int:
     most = positive @ highs + negative @ lows
     least = positive @ lows + negative @ highs
     return int(max(most.max(), -least.min()))
+
+
+def bits_for(largest: float) -> int:
+    """Bits of an unsigned integer as large as this."""
+    return max(0, floor(largest)).bit_length()
+
+
+def range_bits(largest: float) -> int:
+    """Bits for values up to `largest`, with the sign and the headroom."""
+    return bits_for(largest) + 1 + HEADROOM_BITS
+
+
+def with_ranges(graph: Graph, steps: tuple[Step, ...], largest: dict[str, int]) -> tuple[Step, ...]:
+    truncations = {step.source: step.truncate for step in steps if isinstance(step, Relu | Truncate)}
+    compared = compared_tensors(graph)
+    ranged: list[Step] = []
+    for step in steps:
+        if isinstance(step, Linear | Combine) and step.name in compared:
+            # The sign takes a bit; a truncation leaves at least one.
+            bits = max(range_bits(largest[step.name]), truncations.get(step.name, 0) + 1)
+            if bits > MAX_RING_BITS:
+                raise SphynxError(f"it needs {bits} bits, more than any ring has", where=step.name, remedy=REMEDY)
+            step = replace(step, range_bits=bits)
+        ranged.append(step)
+    return tuple(ranged)
+
+
+def ring_bits(steps: tuple[Step, ...]) -> int:
+    """A signed truncation takes a bit beyond its range, a square twice what it leaves of it."""
+    ranges = {step.name: step.range_bits for step in steps if isinstance(step, Linear | Combine)}
+    needed = list(ranges.values())
+    for step in steps:
+        if isinstance(step, Truncate) or (isinstance(step, Square) and step.truncate_before):
+            needed.append(ranges[step.source] + 1)
+        if isinstance(step, Square):
+            needed.append(2 * (ranges[step.source] - step.truncate_before))
+    return max(needed, default=0)

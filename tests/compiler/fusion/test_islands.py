@@ -8,9 +8,8 @@ import pytest
 import torch
 
 from sphynx.compiler.fusion.affine import Node, Window
-from sphynx.compiler.fusion.choose import Cuts, _cuts, _Search
+from sphynx.compiler.fusion.choose import Cuts, _cuts, _Search, find_islands
 from sphynx.compiler.fusion.fuse import Fused, Fuser
-from sphynx.compiler.fusion.islands import find_islands
 from sphynx.compiler.precision import Precision
 from sphynx.program.cost.cost import total_cost
 from sphynx.program.cost.deployment import Deployment

@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sphynx.compiler.fusion.graph_builder import _useful
 from sphynx.compiler.fusion.kernel_axis import Along, Sliding
-from sphynx.compiler.fusion.terms import _useful
 
 SMALL, ODD = st.integers(1, 9), st.integers(-9, 9)
 

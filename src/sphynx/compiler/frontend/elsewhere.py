@@ -14,8 +14,7 @@ from sphynx.compiler.frontend.export.module import load_module, read_module
 from sphynx.compiler.frontend.onnx.feed import Feed
 from sphynx.compiler.frontend.onnx.file import load_graph
 from sphynx.compiler.frontend.operators.network import OperatorNetwork
-from sphynx.compiler.frontend.readable import Readable
-from sphynx.compiler.originals import Judge, onnx_judge, torch_judge
+from sphynx.compiler.frontend.readable import Judge, Readable, onnx_judge, torch_judge
 from sphynx.compiler.settings import AS_USUAL, CompileSettings
 from sphynx.errors import InputError
 from sphynx.space.tally import Shape

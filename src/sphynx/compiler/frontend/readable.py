@@ -1,23 +1,34 @@
-"""A network that was read and can be compiled, wherever it comes from: what the readers beside this module make.
+"""A network that was read and can be compiled, wherever it comes from: how it is walked, and who answers for it.
 
 Reading one also walks it in outline, so that a layer that cannot run privately is named before data are opened, which
-may take long.
+may take long. Float networks are judges: each answers integer images one way or the other, normalised as it wants them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from pathlib import Path
+from typing import Any, Protocol
 
+import numpy as np
 import torch
+from torch import nn
 
+from sphynx.compiler.frontend.export.module import evaluating, name_outputs
+from sphynx.compiler.frontend.onnx.feed import Feed
+from sphynx.compiler.frontend.onnx.file import runnable
 from sphynx.compiler.fusion.fuse import Fused
-from sphynx.compiler.originals import Judge
+from sphynx.compiler.side_by_side import side_by_side
 from sphynx.data.images import Statistics
+from sphynx.program.convolve import Array
 from sphynx.program.ir import Graph
+from sphynx.program.judgement import SINGLE_PRECISION
 from sphynx.space.files import AnyDesign
+
+BATCH = 50  # of networks of ours; others may know a batch of one only
 
 
 class Walk(Protocol):
@@ -56,3 +67,90 @@ class Readable:
         """Its steps, as far as shapes tell them; reading it names what cannot be compiled."""
         with torch.no_grad():
             return self.walk(self.mean, self.std, outline=True).graph
+
+
+@dataclass(frozen=True, eq=False)
+class Judge:
+    by: str
+    answer: Callable[[Array, Statistics, Statistics], Array]  # images, mean, std -> [n, classes]
+    resolution: float  # of the numbers that it computes in, relative to 1
+
+
+def torch_judge(module: nn.Module, batch: int = 1, outputs: Sequence[str] = ()) -> Judge:
+    def answer(images: Array, mean: Statistics, std: Statistics) -> Array:
+        kept = next(module.parameters(), torch.zeros(()))
+
+        @torch.no_grad()  # of each thread's own
+        def answers(first: int) -> Array:
+            x = torch.from_numpy(_normalise(images[first : first + batch], mean, std)).to(kept.device, kept.dtype)
+            return _joined(module(x), outputs, len(x))
+
+        with evaluating(module), _one_torch_thread(), side_by_side() as mapped:
+            return np.concatenate(list(mapped(answers, range(0, len(images), batch))))
+
+    kinds = {parameter.dtype for parameter in module.parameters() if parameter.is_floating_point()}
+    return Judge("torch", answer, max((torch.finfo(kind).eps for kind in kinds), default=SINGLE_PRECISION))
+
+
+@contextmanager
+def _one_torch_thread() -> Iterator[None]:
+    """For each thread that asks torch: torch's own would wait for one another after each layer."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _joined(answer: Any, outputs: Sequence[str], count: int) -> Array:
+    """Lay these outputs of a module, by default all, out one behind the other."""
+    named = name_outputs(answer)
+    parts = [named[name].reshape(count, -1).double().cpu() for name in outputs or named]
+    found: Array = torch.cat(parts, 1).numpy()
+    return found
+
+
+def onnx_judge(path: Path, feed: Feed, outputs: Sequence[str] = ()) -> Judge | None:
+    """Judge by ONNX Runtime's answers for these outputs, one behind the other. Return None where it is not installed,
+    too old for the file, or cannot run it.
+
+    The network has been walked before: nothing in it is too large.
+    """
+    try:
+        import onnxruntime
+    except ImportError:
+        return None
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4  # what it cannot run is judged without it: its errors would only alarm
+    # What it fuses may be another network: it takes a pad of zeros into the max pool behind it, which pads by -inf.
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    try:
+        session = onnxruntime.InferenceSession(runnable(path, outputs), options, providers=["CPUExecutionProvider"])
+        return _judge_by(session, feed, outputs)
+    except Exception:  # of kinds that cannot be named where it is not installed
+        return None
+
+
+def _judge_by(session: Any, feed: Feed, outputs: Sequence[str]) -> Judge:
+    """Fail at once where the first run would: a dilated convolution that is padded by auto_pad loads all the same."""
+    source = next(value for value in session.get_inputs() if value.name == feed.input)
+    kinds: dict[str, type[np.floating[Any]]] = {"tensor(double)": np.float64, "tensor(float16)": np.float16}
+    kind = kinds.get(source.type, np.float32)
+    session.run(None, {**feed.constants, source.name: np.zeros((1, *feed.dims), kind)})
+
+    def answer(images: Array, mean: Statistics, std: Statistics) -> Array:
+        found = []
+        for image in _normalise(images, mean, std).astype(kind):
+            given = {**feed.constants, source.name: feed.viewed(image)[None]}
+            answers = session.run(list(outputs) or None, given)
+            found.append(np.concatenate([np.asarray(answer).reshape(-1) for answer in answers]))
+        return np.stack(found)
+
+    return Judge("ONNX Runtime", answer, float(np.finfo(kind).eps))
+
+
+def _normalise(images: Array, mean: Statistics, std: Statistics) -> Array:
+    means, deviations = (np.asarray(each).reshape(-1, 1, 1) for each in (mean, std))
+    found: Array = (images / 255 - means) / deviations
+    return found

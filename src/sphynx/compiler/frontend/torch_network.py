@@ -13,13 +13,12 @@ from sphynx.compiler.frontend.activation import walk_activation
 from sphynx.compiler.frontend.cells import average_windows
 from sphynx.compiler.frontend.designed import walk_design
 from sphynx.compiler.frontend.graph import walk_graph
-from sphynx.compiler.frontend.readable import Readable, Walk
+from sphynx.compiler.frontend.readable import BATCH, Readable, Walk, torch_judge
 from sphynx.compiler.frontend.torch_layers import TorchNumbers, array_of, fixed_norm, kernel_of
 from sphynx.compiler.fusion.affine import Node, Window
 from sphynx.compiler.fusion.fuse import Fused, Fuser
 from sphynx.compiler.fusion.nonlinear import Run, maximum, pools_first
 from sphynx.compiler.fusion.window_sums import adaptive_spans, sliding_spans
-from sphynx.compiler.originals import BATCH, torch_judge
 from sphynx.errors import InputError
 from sphynx.network.build import AnyNetwork, as_designed, is_network
 from sphynx.network.builder import SphynxNetwork

@@ -8,12 +8,15 @@ are subtracted and the corners, subtracted twice, added back (kernel_axis.py). T
 borders.
 
 Elements of tensors as they are stay apart as selections (selection.py) until a kernel has to be made of them.
+
+Compositions of outlines are kept: a search for cuts outlines one network many times, and most of it stays the same.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from itertools import product
 from math import gcd
 
@@ -28,6 +31,7 @@ from sphynx.space.tally import Shape
 
 Floats = NDArray[np.float64]
 _GROUPED_CHANNELS = 32  # at once
+_KEPT_OUTLINES = 512  # a network has a few dozen
 
 
 @dataclass(frozen=True)
@@ -173,3 +177,25 @@ def used_taps(weights: Floats) -> Floats:
         weights = weights[:1, :1]
     used: Floats = np.any(weights, axis=(0, 1), keepdims=True).astype(np.float64)
     return used
+
+
+@dataclass(frozen=True)
+class _Question:
+    key: tuple[object, ...]
+    node: Node = field(compare=False)
+    weights: Floats = field(compare=False)
+
+
+def compose_outline(node: Node, weights: Floats, window: Window, channels: int, groups: int = 1) -> Node:
+    """Compose as `compose` does. Each call makes a node of its own: nodes are told apart by identity."""
+    kernels = tuple((reads, kernel.shape, kernel.tobytes()) for reads, kernel in node.kernels.items())
+    numbers = (node.bias.tobytes(), weights.shape, weights.tobytes())
+    key = (node.shape, kernels, *numbers, window, channels, groups)
+    return replace(_compose(_Question(key, node, weights)))
+
+
+@lru_cache(_KEPT_OUTLINES)
+def _compose(question: _Question) -> Node:
+    *_, window, channels, groups = question.key
+    assert isinstance(window, Window) and isinstance(channels, int) and isinstance(groups, int)
+    return compose(question.node, question.weights, window, channels, groups)

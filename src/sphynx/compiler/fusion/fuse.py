@@ -13,10 +13,9 @@ from math import prod
 
 import numpy as np
 
-from sphynx.compiler.fusion.affine import Floats, Node, Reads, Window, compose, consolidated, used_taps
+from sphynx.compiler.fusion.affine import Floats, Node, Reads, Window, compose, compose_outline, consolidated, used_taps
 from sphynx.compiler.fusion.graph_builder import GraphBuilder
 from sphynx.compiler.fusion.kernel_axis import Sliding
-from sphynx.compiler.fusion.outline import compose_outline
 from sphynx.compiler.fusion.selection import Selection
 from sphynx.compiler.fusion.window_sums import (
     Counts,
