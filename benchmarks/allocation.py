@@ -4,11 +4,13 @@
     PYTHONPATH=src python -m benchmarks.allocation --data cifar100 --teacher runs/teacher --seconds 400 -o found.json
 
 One start (`--stages`) gives the candidates of `sphynx search relus`; with `--prices`, which `sphynx estimate` makes
-of its design, they cost as many seconds instead. The Gumbel search, the gates and the trainings of the controls run
-beside each other in `--at-once` processes of one device; what a search found is trained as soon as it is known, and
-no training begins that would not end within `--seconds`. Searches and trainings learn from the same views of a
-teacher, on nine tenths of the training images; searches learn their allocation from the held-out tenth. So the held-
-out accuracy flatters what was searched, and the test accuracy, by which nothing was chosen, is kept beside it.
+of its design, they cost as many seconds instead; then `--also` adds candidates of other depths, each by prices of its
+own, which have its rounds and its stream in them, and of as many seconds in all. The Gumbel search, the gates and the
+trainings of the controls run beside each other in `--at-once` processes of one device; what a search found is trained
+as soon as it is known, and no training begins that would not end within `--seconds`. Searches and trainings learn from
+the same views of a teacher, on nine tenths of the training images; searches learn their allocation from the held-out
+tenth. So the held-out accuracy flatters what was searched, and the test accuracy, by which nothing was chosen, is kept
+beside it.
 """
 
 from __future__ import annotations
@@ -51,6 +53,7 @@ FORMAT = "sphynx-allocation-comparison/1"
 METHODS = ("gates", "gumbel")
 MULTIPLE = 8  # of channels: what tensor cores want
 LAST_EPOCHS = 3  # whose held-out accuracy is averaged
+PARTS_ELSEWHERE = 4  # of the grid of stage shares, for candidates of other depths
 FIRST_GUESS = 60.0  # seconds of a training, before one has ended
 
 _DATA: list[Data] = []  # of a worker process: opened once
@@ -98,7 +101,15 @@ def train(name: str, design: StreamDesign, seed: int, settings: argparse.Namespa
 
 
 def candidates_of(design: StreamDesign, budget: Budget, settings: argparse.Namespace) -> dict[str, StreamDesign]:
-    return allocations(design, budget, parts=settings.parts, randoms=settings.randoms, seed=0)
+    found = allocations(design, budget, parts=settings.parts, randoms=settings.randoms, seed=0)
+    for file in settings.also:
+        prices = load_prices(file)
+        stages, _ = stages_from_text(prices.stages, design.image)
+        other = dataclasses.replace(design, stages=stages)
+        own = latency_budget(other, load_prices(settings.prices).seconds(design), prices, MULTIPLE)
+        few = allocations(other, own, parts=PARTS_ELSEWHERE, randoms=0, seed=0)
+        found |= {f"{other.blocks} blocks, {name}": one for name, one in few.items()}
+    return found
 
 
 def budget_of(design: StreamDesign, settings: argparse.Namespace) -> Budget:
@@ -106,6 +117,7 @@ def budget_of(design: StreamDesign, settings: argparse.Namespace) -> Budget:
     if settings.prices is None:
         return relu_budget(design, design.relus, MULTIPLE)
     prices = load_prices(settings.prices)
+    prices.require_fit(design)
     return latency_budget(design, prices.seconds(design), prices, MULTIPLE)
 
 
@@ -193,6 +205,7 @@ class Comparison:
             "relus": self.design.relus,
             "recipe": self.training.to_json(),
             **({"prices": self.prices.to_json()} if self.prices is not None else {}),
+            **({"also": [load_prices(file).to_json() for file in self.settings.also]} if self.settings.also else {}),
             "searches": self.searches,
             "trainings": self.trainings,
             "left_out": self.left_out,
@@ -259,6 +272,7 @@ def main() -> None:
     parser.add_argument("--views", type=Path, help="views of nine tenths of the images")
     parser.add_argument("--stages", default="16:64:12 8:128:56x3 4:256:256x2,216")
     parser.add_argument("--prices", type=Path, help="of the start's channels: allocations of its seconds, not ReLUs")
+    parser.add_argument("--also", type=Path, action="append", default=[], help="prices of a design of another depth")
     parser.add_argument("--seconds", type=float, default=400)
     parser.add_argument("--epochs", type=int, default=40, help="of each training")
     parser.add_argument("--view-epochs", type=int, default=20)
@@ -274,6 +288,8 @@ def main() -> None:
     parser.add_argument("--work", type=Path, help="where runs and views go [default: a temporary folder]")
     parser.add_argument("-o", "--out", type=Path, required=True)
     settings = parser.parse_args()
+    if settings.also and settings.prices is None:
+        parser.error("--also needs --prices, which say how many seconds all candidates take")
     settings.out.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         settings.work = settings.work or Path(folder)
