@@ -71,7 +71,7 @@ def search(method: str, design: StreamDesign, settings: argparse.Namespace, trai
         taught_job(design, data, training, out, settings.views, None, Work(seed=0, device=device, voice=QUIET))
     )
     epochs = settings.gate_epochs if method == "gates" else settings.gumbel_epochs
-    recipe = load_placement_recipe("taught", {"epochs": epochs})
+    recipe = load_placement_recipe("taught", {"epochs": epochs, **json.loads(settings.search_set)})
     if method == "gates":
         return allocate_by_gates(
             design, data, recipe, budget, out, Work(device=device, voice=QUIET), factor=settings.factor, lessons=lessons
@@ -206,6 +206,7 @@ class Comparison:
             "recipe": self.training.to_json(),
             **({"prices": self.prices.to_json()} if self.prices is not None else {}),
             **({"also": [load_prices(file).to_json() for file in self.settings.also]} if self.settings.also else {}),
+            "search_settings": json.loads(self.settings.search_set),
             "searches": self.searches,
             "trainings": self.trainings,
             "left_out": self.left_out,
@@ -284,6 +285,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--at-once", type=int, default=3)
     parser.add_argument("--set", default="{}", help="other settings of the training recipe, as JSON")
+    parser.add_argument("--search-set", default="{}", help="other settings of the searches' recipe, as JSON")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--work", type=Path, help="where runs and views go [default: a temporary folder]")
     parser.add_argument("-o", "--out", type=Path, required=True)
