@@ -13,6 +13,7 @@ from sphynx.space.tally import Shape
 
 ORIGINAL = ResNet18Design(width=4, image=Shape(1, 8, 8), classes=10, stem="small", name="original")
 BUDGET = 300
+OURS: tuple[Method, ...] = ("stream", "channels")
 
 
 @pytest.fixture(scope="module")
@@ -23,8 +24,16 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("method", ["stream", "channels", "deepreduce", "snl", "senet", "delphi", "safenet", "autorep"])
+@pytest.mark.parametrize(
+    "method",
+    [
+        *OURS,
+        *(
+            pytest.param(method, marks=pytest.mark.slow)
+            for method in ("deepreduce", "snl", "senet", "delphi", "safenet", "autorep")
+        ),
+    ],
+)
 def test_digits_keep_their_accuracy_within_the_budget(original: Path, tmp_path: Path, method: Method) -> None:
     out = tmp_path / "reduced"
     result = sphynx.reduce_network(
