@@ -24,8 +24,8 @@ RULES = f"""## how verdicts are made
 - **Pairs.** A network is compared with another by the mean of n seeds beside that of m, trained by equal settings. The
   claim is *reproduced* where every gain is at least the smallest difference that its seeds show (two-sided t-test at
   {LEVEL:.0%}: "n=8 and 6 show 0.37"), *not reproduced* where one network loses by as much, and *undecided* otherwise. A
-  claim about several sizes is judged by those that were trained, whose number is said. "The spread is that of all
-  settings": no network was trained twice by the settings that were compared.
+  claim about several sizes is judged by those that were trained, whose number is said. The deviation between seeds is
+  "of all settings" where no network was trained twice by those that were compared.
 - **Early places.** Placements that reduce first at 0 or 1 against the others, mean against mean within a grid, n and m
   being numbers of placements.
 - **Algorithm 1.** A search counts in the released form with tau from 1000, as the paper prints it, and beside a grid

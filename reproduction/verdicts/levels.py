@@ -48,7 +48,11 @@ def judge_accuracies(outcomes: Sequence[Outcome], deviations: Deviations) -> Ver
     if not levels:
         trained = len({outcome.row.label for outcome, _ in runs_of(outcomes)})
         networks = "one of its networks was" if trained == 1 else f"{trained} of its networks were"
-        return Verdict("undecided", (f"{networks} trained, none in the paper's own setting",))
+        told = [
+            f"{networks} trained, none in the paper's own setting",
+            *_tell_what_one_would_show(outcomes, deviations),
+        ]
+        return Verdict("undecided", tuple(told))
     told = (*(level.told for level in levels), *tell_spread(level.deviation for level in levels))
     if any(level.found.wins or level.found.loses for level in levels):
         return Verdict("not reproduced", told)
@@ -56,6 +60,14 @@ def judge_accuracies(outcomes: Sequence[Outcome], deviations: Deviations) -> Ver
     if missing:
         return Verdict("undecided", (*told, f"{missing} not run like this"))
     return Verdict("reproduced", told)
+
+
+def _tell_what_one_would_show(outcomes: Sequence[Outcome], deviations: Deviations) -> Iterator[str]:
+    if not deviations:
+        return
+    deviation = deviations.at(outcomes[0].row.data, ())
+    yield f"n=1 and 1 would show {deviation.smallest_difference(1, 1):.2f}"
+    yield from tell_spread([deviation])
 
 
 def _compare_levels(outcomes: Sequence[Outcome], deviations: Deviations) -> Iterator[Level]:

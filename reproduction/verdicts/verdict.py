@@ -99,5 +99,9 @@ def tell_epochs(used: Iterable[Settings]) -> str:
 
 
 def tell_spread(deviations: Iterable[Deviation]) -> tuple[str, ...]:
-    """Say where the deviation between seeds is not that of the settings that were compared."""
-    return ("the spread is that of all settings",) if any(one.of_all_settings for one in deviations) else ()
+    """Tell the deviations between seeds that smallest differences follow from, and of which settings they are."""
+    told = []
+    for one in dict.fromkeys(deviations):
+        whose = "of all settings" if one.of_all_settings else "by these settings"
+        told.append(f"deviation between seeds {whose}: {one.points:.2f} ({one.degrees} degrees of freedom)")
+    return tuple(told)

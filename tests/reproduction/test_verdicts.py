@@ -59,15 +59,17 @@ def test_nothing_is_decided_where_no_spread_is_known() -> None:
     assert verdict.word == "undecided" and "no network was trained with two seeds" in verdict.told
 
 
-def test_a_spread_of_other_settings_is_said() -> None:
+def test_the_spread_and_whose_it_is_are_said() -> None:
     found: Found = {
         ("vanilla", "25.6K"): (ours(60.0, "epochs 30"),),
         ("separable", "25.6K"): (ours(50.0, "epochs 30"),),
     }
     experiment, rows = EXPERIMENTS["separable"], outcomes("separable", found)
     own = Deviations([Repeated("cifar100", ("epochs 30",), (60.0, 60.5) * 50)])
-    assert "the spread is that of all settings" in verdict_on(experiment, rows).told
-    assert "spread" not in verdict_beside(experiment, rows, own).told
+    assert "deviation between seeds of all settings: " in verdict_on(experiment, rows).told
+    assert "deviation between seeds by these settings: 0.25 (99 degrees of freedom)" in (
+        verdict_beside(experiment, rows, own).told
+    )
 
 
 def test_rankings_speak_where_no_cells_were_trained_beside_random_ones() -> None:
