@@ -98,7 +98,7 @@ def _cpu_s(told: dict[str, Any], roles: tuple[str, ...]) -> float:
 def main() -> None:
     parse = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parse.add_argument("before", type=Path, help="A checkout of the earlier build, installed in its .venv.")
-    parse.add_argument("networks", nargs="+", help="Models by name.")
+    parse.add_argument("networks", nargs="+", help="Models by name, or compiled folders.")
     parse.add_argument("--group", type=int, default=16, help="Bundles that this build prepares at once.")
     parse.add_argument("--repeat", type=int, default=7, help="Rounds that count.")
     told = parse.parse_args()
