@@ -1,4 +1,4 @@
-"""What `benchmarks.estimates` keeps: measured rows with their estimates and the rates of the machine meanwhile."""
+"""Measured rows with their estimates and the rates of the machine meanwhile, as `benchmarks.estimates` keeps them."""
 
 from __future__ import annotations
 

@@ -242,11 +242,13 @@ class Compiled:
         reveal: Reveal = "logits",
         margin: float = 0.0,
         bundles: int = 1,
+        weight_memory_bytes: int | None = None,
     ) -> Estimate:
         """Time and traffic of one private inference, layer by layer, on this machine, which is measured once.
 
         `link` is loopback, lan, wan, or one such as "20ms,300Mbit". Without a `backend`: for the one that is faster
-        online. Offline figures are for one of `bundles` that are prepared together.
+        online. Offline figures are for one of `bundles` that are prepared together. A server with less memory for
+        prepared weights than they take transforms the others each time.
         """
         from sphynx.api.rates import machine_rates
 
@@ -256,5 +258,5 @@ class Compiled:
         if bundles < 1:
             raise InputError(f"there are {bundles} of them", where="`bundles`", remedy="Ask for one or more.")
         program = revealed(self.program, reveal, margin)
-        planned = planned_he(program, bundles)
+        planned = planned_he(program, bundles, weight_memory_bytes)
         return estimate_program(program, machine_rates(), parsed, backend, planned=planned, bundles=bundles)

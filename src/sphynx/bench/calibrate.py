@@ -66,7 +66,7 @@ def measure_rates(open_channel: OpenChannel) -> Rates:
 
 
 def _message_seconds(rates: Rates, online_s: float) -> float:
-    """What is left of a small network's inference for each of its messages: framing, TLS, system calls, the wait until
+    """Attribute to each message what is left of a small network's inference: framing, TLS, system calls, the wait until
     the other party runs, and what is done on one thread around them."""
     program, here = small_network()[0], Link(0.0, math.inf, "loopback")
 
@@ -92,8 +92,15 @@ def _he_seconds(ring_bits: int) -> HeSeconds:
         decrypt=decrypt.fixed,
         weight=max(memory_product_seconds(params, REPEATS) - product, 0.0),
         used=reply.each + decrypt.each,
-        transform=times["rlwe_plaintext_ntt_s"],
+        transform=_transform_seconds(params),
     )
+
+
+def _transform_seconds(params: rlwe.Params) -> float:
+    """With its packing."""
+    plan = rlwe.plan(params, CONVOLUTION)
+    weights = np.ones((CONVOLUTION.out_channels, CONVOLUTION.in_channels, 5, 5), np.int32)
+    return best_seconds(lambda: rlwe.PreparedConv(params, plan, [weights], 1), REPEATS) / plan.products
 
 
 class _Used(NamedTuple):

@@ -75,7 +75,7 @@ class SmallRun:
 
 @dataclass(frozen=True)
 class _Phases:
-    """What one party measured, bundle after bundle."""
+    """One party's measurements, bundle after bundle."""
 
     offline: list[Phase]
     online: list[Phase]

@@ -41,6 +41,7 @@ def estimate(
     margin: Annotated[
         float, typer.Option("--margin", min=0, help="With the label: how far it must lead, as `sphynx serve` takes it.")
     ] = 0.0,
+    weight_memory: opt.WeightMemory = "",
     recalibrate: Recalibrate = False,
     prices: Annotated[
         Path | None,
@@ -77,6 +78,8 @@ def estimate(
 
       sphynx estimate sphynx-cifar100-25k --link lan --reveal label
 
+      sphynx estimate sphynx-cifar100-25k --weight-memory 200M
+
       sphynx estimate sphynx-cifar100-25k --rate 100/s
     """
     from sphynx.api.rates import machine_rates
@@ -96,10 +99,11 @@ def estimate(
     if rate:
         _print_capacity(program, rates, rate, ahead, chosen, as_json)
         return
-    found = estimate_program(program, rates, parsed, chosen, planned=planned_he(program))
+    memory_bytes = opt.parse_memory(weight_memory, "--weight-memory")
+    found = estimate_program(program, rates, parsed, chosen, planned=planned_he(program, 1, memory_bytes))
     size = group_size(program)
     grouped = estimate_program(
-        program, rates, parsed, found.backend, planned=planned_he(program, size), bundles=size
+        program, rates, parsed, found.backend, planned=planned_he(program, size, memory_bytes), bundles=size
     ).total
     if as_json:
         counts = {"relus": program.relu_count, "comparisons": program.comparison_count}

@@ -10,11 +10,11 @@ plan interleaves images further coefficients of the same ciphertexts.
 from __future__ import annotations
 
 import mmap
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -124,7 +124,7 @@ class LinearClient:
 
 
 class PreparedConv:
-    """A plan's weights, packed and transformed: once, or, where they are not `held`, a part of them at a time whenever
+    """A plan's weights, packed and transformed: once, or, where they are not held, a part of them at a time whenever
     they are needed. `bytes` is what is held in memory."""
 
     def __init__(
@@ -136,8 +136,10 @@ class PreparedConv:
         *,
         values: NDArray[np.int32] | None = None,
         held: bool = True,
+        movable: bool = False,
     ) -> None:
-        """`values` begins with what `copy_values` of an equal one wrote: it is used where it is, and kept alive."""
+        """`values` begins with what `copy_values` of an equal one wrote: it is used where it is, and kept alive. What
+        is `movable` can be dropped, and held, later."""
         for shape, weight in zip(conv_plan.shapes, weights, strict=True):
             expected = (shape.out_channels, shape.in_channels, shape.kernel_height, shape.kernel_width)
             if weight.shape != expected or weight.dtype != np.int32:
@@ -146,22 +148,38 @@ class PreparedConv:
                     where=str(shape),
                     remedy="Pass the quantised weights of the layer that the plan was made for.",
                 )
-        self.plan = conv_plan
+        self.plan, self.is_movable = conv_plan, movable
         self._params, self._threads = params, threads
-        self._weights = None if held else tuple(_narrow(weight) for weight in weights)
-        passing = PASSING_POLYNOMIALS * params.n // conv_plan.weight_degree
-        self.blocks = _blocks(conv_plan, most=None if held else passing)
-        self._natives: list[_native.rlwe.Weights] = []
+        self._weights = tuple(_narrow(weight) for weight in weights) if movable or not held else ()
+        self._held: tuple[Part, ...] | None = None  # replaced as a whole: other threads may be reading it
         if held and values is not None:
-            self._natives = _views(params, conv_plan, self.blocks, values)
+            self._held = _views(params, conv_plan, values)
         elif held:
-            self._natives = [self._transform(block, tuple(weights)) for block in self.blocks]
+            self._held = tuple(self._transformed(None, tuple(weights)))
 
-    def native(self, number: int) -> _native.rlwe.Weights:
-        """The weights of a block, transformed now where they are not held."""
-        if self._weights is None:
-            return self._natives[number]
-        return self._transform(self.blocks[number], self._weights)
+    @property
+    def is_held(self) -> bool:
+        return self._held is not None
+
+    def hold(self) -> None:
+        """Transform all that is not held, and hold it."""
+        if self._held is None and self.is_movable:
+            self._held = tuple(self._transformed(None, self._weights))
+
+    def drop(self) -> None:
+        if self.is_movable:
+            self._held = None
+
+    def parts(self) -> Iterator[Part]:
+        """All replies of a tile; where they are not held, transformed now, some at a time."""
+        held = self._held
+        if held is not None:
+            return iter(held)
+        return self._transformed(PASSING_POLYNOMIALS * self._params.n // self.plan.weight_degree, self._weights)
+
+    def _transformed(self, most: int | None, weights: tuple[NDArray[Any], ...]) -> Iterator[Part]:
+        for block in _blocks(self.plan, most):
+            yield Part(block, self._transform(block, weights))
 
     def _transform(self, block: _Block, weights: tuple[NDArray[Any], ...]) -> _native.rlwe.Weights:
         native = _native.rlwe.Weights(self._params, len(block.replies), len(block.inputs), self.plan.weight_degree)
@@ -178,13 +196,13 @@ class PreparedConv:
 
     @property
     def bytes(self) -> int:
-        return sum(native.bytes for native in self._natives)
+        return sum(part.weights.bytes for part in self._held or ())
 
     def copy_values(self, memory: bytearray | mmap.mmap, at: int) -> int:
         """Into `memory` from byte `at` on; returns where they end."""
-        for native in self._natives:
-            count = native.bytes // 4
-            native.copy_to(np.frombuffer(memory, np.int32, count, at))
+        for part in self._held or ():
+            count = part.weights.bytes // 4
+            part.weights.copy_to(np.frombuffer(memory, np.int32, count, at))
             at += 4 * count
         return at
 
@@ -213,6 +231,13 @@ class _Block:
     inputs: tuple[int, ...]
 
 
+class Part(NamedTuple):
+    """A block, and its weights."""
+
+    block: _Block
+    weights: _native.rlwe.Weights
+
+
 def _blocks(conv_plan: ConvPlan, most: int | None) -> list[_Block]:
     """One where all channels are in one group; with at most `most` products each, and at least one reply."""
     replies: dict[tuple[int, ...], list[int]] = {}
@@ -225,16 +250,14 @@ def _blocks(conv_plan: ConvPlan, most: int | None) -> list[_Block]:
     return blocks
 
 
-def _views(
-    params: Params, conv_plan: ConvPlan, blocks: Sequence[_Block], values: NDArray[np.int32]
-) -> list[_native.rlwe.Weights]:
-    natives, at = [], 0
-    for block in blocks:
+def _views(params: Params, conv_plan: ConvPlan, values: NDArray[np.int32]) -> tuple[Part, ...]:
+    parts, at = [], 0
+    for block in _blocks(conv_plan, None):
         shape = len(block.replies), len(block.inputs), conv_plan.weight_degree
         count = len(params.primes) * prod(shape)
-        natives.append(_native.rlwe.Weights(params, *shape, values[at : at + count]))
+        parts.append(Part(block, _native.rlwe.Weights(params, *shape, values[at : at + count])))
         at += count
-    return natives
+    return tuple(parts)
 
 
 class LinearServer:
@@ -271,15 +294,14 @@ class LinearServer:
         `inputs` are what `parse` gave, input after input, or where the convolution is grouped `parse_apart`.
         """
         tiles = _tiles(conv.plan, images)
-        if len(conv.blocks) == 1 and not conv.plan.is_grouped:
-            wire, share = self._answer(conv, 0, inputs, tiles)
-            return wire, conv.plan.unpack(share, images)
         wires: dict[int, NDArray[np.uint8]] = {}
         shares: dict[int, Words] = {}
-        for number, block in enumerate(conv.blocks):
+        for block, weights in conv.parts():
             own_inputs = [inputs[at] for at in block.inputs] if conv.plan.is_grouped else inputs
-            wire, share = self._answer(conv, number, own_inputs, tiles)
             counts = [conv.plan.used_counts[reply] for reply in block.replies]
+            wire, share = self._answer(weights, own_inputs, tiles, conv.plan.used_index, counts)
+            if len(counts) == conv.plan.replies_per_tile:
+                return wire, conv.plan.unpack(share, images)
             cuts = np.cumsum([self.params.reply_bytes(count) for count in counts])[:-1]
             parts = np.split(np.frombuffer(wire, np.uint8).reshape(tiles, -1), cuts, axis=1)
             wires.update(zip(block.replies, parts, strict=True))
@@ -289,19 +311,17 @@ class LinearServer:
         whole = np.concatenate([shares[reply] for reply in order], axis=1).reshape(-1)
         return np.concatenate([wires[reply] for reply in order], axis=1).tobytes(), conv.plan.unpack(whole, images)
 
-    def _answer(self, conv: PreparedConv, block: int, inputs: Sequence[Ciphertexts], tiles: int) -> tuple[bytes, Words]:
-        """Answer for one block, tile after tile."""
-        counts = [conv.plan.used_counts[reply] for reply in conv.blocks[block].replies]
+    def _answer(
+        self,
+        weights: _native.rlwe.Weights,
+        inputs: Sequence[Ciphertexts],
+        tiles: int,
+        used: NDArray[np.uint32],
+        counts: list[int],
+    ) -> tuple[bytes, Words]:
+        """Answer with one block's weights, tile after tile."""
         share = np.empty(tiles * sum(counts), np.uint64)
         wire = _native.rlwe.reply(
-            self._key,
-            conv.native(block),
-            list(inputs),
-            tiles,
-            conv.plan.used_index,
-            counts,
-            self._prg,
-            share,
-            self._threads,
+            self._key, weights, list(inputs), tiles, used, counts, self._prg, share, self._threads
         )
         return wire, share

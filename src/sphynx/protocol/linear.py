@@ -31,6 +31,7 @@ from sphynx.protocol.linear_plan import ProgramPlan, Upload, plan_group, plan_im
 from sphynx.protocol.runnable import require_rare
 from sphynx.protocol.shares import Ring, Words, apply_public, ring_mask
 from sphynx.protocol.verify.plan import CheckPlan
+from sphynx.protocol.weight_memory import SetName, WeightMemory
 
 
 @dataclass(frozen=True)
@@ -57,9 +58,11 @@ class ServerModel:
     ) -> None:
         """`prepared_values` are those of an equal model, map after map (`shared_weights.py`): nothing is prepared.
 
-        Prepared weights take up to `memory_bytes`, the maps in order as far as they fit, for an image alone and then
-        for groups; those of the other maps are transformed whenever they are needed, 16 MB at a time. With a `check`
-        clients need not be trusted: then the linear phase has a wider ring than the program.
+        Prepared weights take up to `memory_bytes`: at first the maps in order as far as they fit, for an image alone
+        and then for groups, later those of the set that is asked for more (`weight_memory.py`), unless they are
+        `prepared_values`, which stay as they are. Those of the other maps are transformed whenever they are needed,
+        16 MB at a time. With a `check` clients need not be trusted: then the linear phase has a wider ring than the
+        program.
         """
         self.offline = check.wide(program) if check else program
         require_rare(self.offline, weights)
@@ -69,6 +72,7 @@ class ServerModel:
         self.threads = threads
         self.biases: dict[str, Ring] = {}
         self._memory_bytes = memory_bytes
+        self._memory = None if memory_bytes is None or prepared_values is not None else WeightMemory(memory_bytes)
         self._ring_convs: dict[str, list[RingConv]] = {}
         self._preparing = threading.Lock()
         self._prepared: list[rlwe.PreparedConv] = []  # all, in the order of their values
@@ -91,6 +95,26 @@ class ServerModel:
         """Return the weights for `images` images at once, as `plan_images` plans them."""
         is_alone = plan_images(self.offline, images).images == 1
         return self._alone if is_alone else self.maps_for_groups()
+
+    def maps_to_use(self, images: int) -> PreparedMaps:
+        """The same, counted: what is asked for more may be held instead of the rest."""
+        maps = self.maps_for(images)
+        if self._memory:
+            self._memory.ask(self._kind(maps))
+        return maps
+
+    def conv_to_use(self, maps: PreparedMaps, name: str) -> rlwe.PreparedConv:
+        """A map's weights, which are held from now on where there is memory for them."""
+        conv = maps.convs[name]
+        if self._memory and not conv.is_held:
+            together = self._together or self._alone
+            sets: dict[SetName, Sequence[rlwe.PreparedConv]]
+            sets = {"alone": [*self._alone.convs.values()], "together": [*together.convs.values()]}
+            self._memory.hold(self._kind(maps), conv, rlwe.prepared_bytes(maps.plan.params, conv.plan), sets)
+        return conv
+
+    def _kind(self, maps: PreparedMaps) -> SetName:
+        return "alone" if maps is self._alone else "together"
 
     def maps_for_groups(self) -> PreparedMaps:
         with self._preparing:
@@ -126,6 +150,7 @@ class ServerModel:
                 self.threads,
                 values=None if values is None else values[at // 4 :],
                 held=at + rlwe.prepared_bytes(plan.params, conv) <= limit_bytes,
+                movable=self._memory is not None,
             )
             self._prepared.append(convs[step.name])
         return PreparedMaps(plan, convs)
@@ -187,7 +212,7 @@ class ServerPass:
 
 def answer_masks(channel: Channel, model: ServerModel, server: rlwe.LinearServer, images: int) -> dict[str, Words]:
     """The server's half of the offline phase: for each linear map its share s, in the ring of this phase."""
-    maps = model.maps_for(images)
+    maps = model.maps_to_use(images)
     plan, whole, shares = maps.plan, maps.plan.whole(images), {}
     parsed: dict[Upload, list[rlwe.Ciphertexts]] = {}
     grouped = {u for name, uploads in plan.uploads.items() if plan.convs[name].is_grouped for u in uploads}
@@ -201,7 +226,7 @@ def answer_masks(channel: Channel, model: ServerModel, server: rlwe.LinearServer
         with channel.section("offline", item):
             uploads = plan.uploads[item]
             inputs = [ciphertexts for upload in uploads for ciphertexts in parsed[upload]]
-            reply, share = server.reply(maps.convs[item], inputs, whole)
+            reply, share = server.reply(model.conv_to_use(maps, item), inputs, whole)
             channel.send(reply)
             shares[item] = share[:images]
         for upload in set(uploads):

@@ -87,6 +87,7 @@ class HeWork:
     upload_bytes: float
     reply_bytes: float
     messages: int  # of the group
+    transforms: float = 0.0  # polynomials of weights that the server does not hold, those in a subring in part
 
     @classmethod
     def of(cls, cost: LayerCost) -> HeWork:
@@ -103,7 +104,7 @@ class HeWork:
         )
 
     def seconds(self, he: HeSeconds) -> float:
-        products = self.products * he.product + self.weights * he.weight
+        products = self.products * he.product + self.weights * he.weight + self.transforms * he.transform
         replies = self.replies * (he.reply + he.decrypt) + self.used * he.used
         return products + self.uploads * (he.encrypt + he.parse) + replies
 
