@@ -31,7 +31,7 @@ def test_a_row_has_the_ratio_of_estimated_to_measured(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("factor", [0.5, 1.0, 1.2])
 def test_drift_is_by_how_much_the_core_changed(factor: float) -> None:
-    """What the channel takes may change alone: it has no part in it but by its bytes."""
+    """The channel may change alone: it has no part in it but by its bytes."""
     he = HeSeconds(*(factor * seconds for seconds in vars(REFERENCE.he_small).values()))
     later = replace(REFERENCE, he_small=he, message_s=9.0)
     assert drift(REFERENCE, later) == pytest.approx(abs(factor - 1))
