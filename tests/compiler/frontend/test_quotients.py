@@ -39,6 +39,21 @@ class Attention(nn.Module):
         return patches + self.end((shares @ values).transpose(1, 2).reshape(1, 12, 4))
 
 
+class BatchBehind(nn.Module):
+    """torch's own layer, which puts the batch behind the patches, and a network that keeps it there."""
+
+    def __init__(self, *, batch_first: bool, width: int = 4) -> None:
+        super().__init__()
+        self.heads = nn.MultiheadAttention(width, 2, batch_first=batch_first)
+        self.norm, self.ends, self.batch_first = nn.LayerNorm(width, eps=0.05), nn.Linear(width, width), batch_first
+
+    def forward(self, x: Tensor) -> Tensor:
+        patches = x[:, :, ::2, ::2].flatten(2).permute((0, 2, 1) if self.batch_first else (2, 0, 1))
+        found = self.norm(patches + self.heads(patches, patches, patches, need_weights=False)[0])
+        y: Tensor = torch.relu(self.ends(found)) + found.mean(1 if self.batch_first else 0, keepdim=True)
+        return y if self.batch_first else y.permute(1, 0, 2)
+
+
 def normed_by_hand(x: Tensor) -> Tensor:
     """Layer norm as older exporters spell it."""
     centred = x - x.mean(1, keepdim=True)
@@ -59,6 +74,8 @@ QUOTIENTS: dict[str, Callable[[], nn.Module]] = {
     "a root": lambda: Call(lambda _, x: (x + 0.1).sqrt()),
     "logarithms": lambda: Call(lambda _, x: (x + 0.1).log() + x.exp()),
     "attention": Attention,
+    "torch's heads": lambda: BatchBehind(batch_first=True),
+    "torch's heads, the batch behind": lambda: BatchBehind(batch_first=False),
     "attention by torch": lambda: Call(lambda _, x: functional.scaled_dot_product_attention(3 * x, x, 1 - x)),
 }
 
@@ -109,3 +126,19 @@ def test_two_processes_get_the_oracles_answers(quotient: str, tmp_path: Path) ->
 def test_they_are_refused_where_nothing_may_be_approximated(quotient: str) -> None:
     with pytest.raises(InputError, match="cannot be compiled exactly"):
         read_module(network(quotient).double(), Shape(*IMAGE)).trace(MEAN, STD, outline=True)
+
+
+MIXED: dict[str, Callable[[Tensor], Tensor]] = {  # where the batch is the axis behind the first
+    "softmax": lambda x: x.softmax(1),
+    "mean": lambda x: x.mean(1, keepdim=True),
+    "norm": lambda x: functional.layer_norm(x.permute(0, 2, 1), (1,)),
+    "matrices": lambda x: x.permute(0, 2, 1) @ x,
+}
+
+
+@pytest.mark.parametrize("mixed", MIXED)
+def test_images_of_a_batch_that_lies_behind_are_kept_apart(mixed: str) -> None:
+    behind = Call(lambda _, x: MIXED[mixed](x.flatten(2).permute(2, 0, 1)).flatten(1)[:1])
+    with pytest.raises(InputError, match="is over an axis of one element") as refused:
+        read_module(behind.double(), Shape(*IMAGE), approximate=True).trace(MEAN, STD, outline=True)
+    assert "Images of a batch must be kept apart" in refused.value.remedy

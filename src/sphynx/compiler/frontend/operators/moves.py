@@ -234,7 +234,7 @@ def rearrange(walker: Walker, op: Operation) -> list[Value]:
     found = []
     whole = value.whole()
     for order in op.attributes["moved"](whole):
-        is_behind = len(order) > 1 and 1 in order.shape[1:]  # the batch
+        is_behind = len(order) > 1 and (1 in order.shape[1:] or value.has_strayed)  # the batch, maybe within an axis
         if order.ndim < 2 or not (len(order) == 1 or is_behind):
             made, of = ("x".join(map(str, shape)) for shape in (order.shape, whole.shape))
             raise op.refusal(f"makes {made} out of {of}", BATCH)

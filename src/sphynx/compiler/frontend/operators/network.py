@@ -28,6 +28,7 @@ from sphynx.compiler.frontend.operators.ends import end_names, laid_out, make_ou
 from sphynx.compiler.frontend.operators.graph import OperatorGraph
 from sphynx.compiler.frontend.operators.operation import Operation
 from sphynx.compiler.frontend.operators.refusals import OUR_WORDS, list_unknown, refuse_unknown
+from sphynx.compiler.frontend.operators.stray import with_strayed
 from sphynx.compiler.frontend.operators.value import Value
 from sphynx.compiler.frontend.operators.walker import Walker, Ways
 from sphynx.compiler.fusion.fuse import Fused, Fuser
@@ -127,7 +128,7 @@ def _take(walker: Walker, operation: Operation, joints: set[str]) -> None:
 
 def _walk(walker: Walker, operation: Operation, joints: set[str]) -> None:
     refuse_unknown([operation], WAYS, operation.label)
-    made = WAYS[operation.kind](walker, operation)
+    made = with_strayed(WAYS[operation.kind])(walker, operation)
     for name, value in zip(operation.outputs, made if isinstance(made, list) else [made], strict=False):
         if name in joints:
             value = replace(value, node=walker.fuser.joint(value.node, operation.name))

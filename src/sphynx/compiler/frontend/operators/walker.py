@@ -16,7 +16,18 @@ from sphynx.compiler.fusion.fuse import Fuser
 from sphynx.program.convolve import Array
 
 BATCH = "Images of a batch must be kept apart: leave axis 0 as it is."
-_SEES_ALL_AXES = ("Transpose", "Gather", "Slice", "Split", "Squeeze", "Rearrange", "Identity")
+_SEES_ALL_AXES = (
+    "Shape",
+    "Transpose",
+    "Gather",
+    "Slice",
+    "Split",
+    "Squeeze",
+    "Rearrange",
+    "Identity",
+    "Dropout",
+    "Cast",
+)
 Way = Callable[["Walker", Operation], Value | list[Value]]
 
 
