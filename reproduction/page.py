@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import fmean
 
@@ -57,12 +57,13 @@ def make_page(results: Path) -> str:
             sections += [FIGURE]
         sections += write_private(results, experiment)
     sections += [*write_arithmetic(kept), *write_what_ran(results)]
-    table = _write_verdicts((experiment, verdict) for experiment, _, verdict in judged.values())
+    table = _write_verdicts([(experiment, verdict) for experiment, _, verdict in judged.values()])
     spread = _write_spread(deviations, settings)
     return "\n".join([INTRODUCTION, *table, RULES, *spread, LATE_RULES, *sections, *settings.section()])
 
 
-def _write_verdicts(judged: Iterable[tuple[Experiment, Verdict]]) -> Iterator[str]:
+def _write_verdicts(judged: Sequence[tuple[Experiment, Verdict]]) -> Iterator[str]:
+    yield _count_verdicts([verdict for experiment, verdict in judged if not experiment.ours])
     yield "| experiment | claim | verdict |\n|---|---|---|"
     for one in compare_counts():
         yield f"| [{one.name}](#{one.name}) | {one.claim} | **{one.verdict}** |"
@@ -71,6 +72,12 @@ def _write_verdicts(judged: Iterable[tuple[Experiment, Verdict]]) -> Iterator[st
         extent = verdict.extent and " " + verdict.extent
         yield f"| [{experiment.name}](#{experiment.name}) | {claim} | **{verdict.word}**{extent} |"
     yield ""
+
+
+def _count_verdicts(verdicts: Sequence[Verdict]) -> str:
+    words = Counter(verdict.word for verdict in verdicts)
+    told = ", ".join(f"{words[word]} {word}" for word in ("reproduced", "not reproduced", "undecided", "not run"))
+    return f"Of the paper's {len(verdicts)} claims that training bears on: {told}.\n"
 
 
 def _write_spread(deviations: Deviations, settings: Settings) -> Iterator[str]:

@@ -48,11 +48,8 @@ def judge_accuracies(outcomes: Sequence[Outcome], deviations: Deviations) -> Ver
     if not levels:
         trained = len({outcome.row.label for outcome, _ in runs_of(outcomes)})
         networks = "one of its networks was" if trained == 1 else f"{trained} of its networks were"
-        told = [
-            f"{networks} trained, none in the paper's own setting",
-            *_tell_what_one_would_show(outcomes, deviations),
-        ]
-        return Verdict("undecided", tuple(told))
+        none_so = f"{networks} trained, none in the paper's own setting"
+        return Verdict("undecided", (none_so, *_tell_what_one_would_show(outcomes, deviations)))
     told = (*(level.told for level in levels), *tell_spread(level.deviation for level in levels))
     if any(level.found.wins or level.found.loses for level in levels):
         return Verdict("not reproduced", told)
