@@ -89,8 +89,16 @@ def test_tables_that_nobody_writes_have_a_remedy_of_their_own() -> None:
     ("table", "given", "remedy"),
     [
         ({"epochs": 3, "rate": 9.0}, {}, "Write rate = 0.1 (the default) or a similar value."),
-        ({"epochs": 3, "rate": 2.0}, {"rate": 9.0}, "Write rate = 2.0 (as the recipe has it) or a similar value."),
-        ({"epochs": 3, "rate": 2.0}, {"epochs": 1}, "Write epochs = 3 (as the recipe has it) or a similar value."),
+        (
+            {"epochs": 3, "rate": 2.0},
+            {"rate": 9.0},
+            "Write rate = 2.0 (as the recipe has it) or a similar value, or change epochs as well.",
+        ),
+        (
+            {"epochs": 3, "rate": 2.0},
+            {"epochs": 1},
+            "Write epochs = 3 (as the recipe has it) or a similar value, or change rate as well.",
+        ),
         ({"epochs": 3}, {"rate": 9.0}, "Write rate = 0.1 (the default) or a similar value."),
     ],
 )

@@ -186,17 +186,21 @@ def _remedy(
     as it is with the defaults where nothing was given.
     """
     at_fault: dict[str, None] = {}
+    others: dict[str, None] = {}  # that the recipe has, with which the given ones are at odds
     for fault in faults:
         keys = fault.keys if isinstance(fault, Fault) else ()
-        at_fault |= dict.fromkeys([key for key in keys if key in given] or keys)
+        changed = [key for key in keys if key in given]
+        at_fault |= dict.fromkeys(changed or keys)
+        others |= dict.fromkeys(key for key in keys if changed and key not in given and key in table)
     restored = [f"{key} = {json.dumps(table[key])}" for key in at_fault if key in given and key in table]
     rest = [fields[key] for key in at_fault if not (key in given and key in table)]
     lacking = [f.name for f in rest if f.name not in {**table, **given} and f.default is dataclasses.MISSING]
     default = [_as_written(field) for field in rest if isinstance(field.default, int | float | str | tuple | None)]
+    change = f", or change {' or '.join(others)} as well" if others else ""
     sentences = [
         f"Known keys are {', '.join(fields)}." if any(key not in fields for key in (*table, *given)) else "",
         f"Add {', '.join(lacking)}." if lacking else "",
-        f"Write {', '.join(restored)} (as the recipe has it) or a similar value." if restored else "",
+        f"Write {', '.join(restored)} (as the recipe has it) or a similar value{change}." if restored else "",
         f"Write {', '.join(default)} (the default) or a similar value." if default else "",
     ]
     return " ".join(filter(None, sentences)) or "Change the values that the message names."

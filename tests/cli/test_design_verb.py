@@ -181,7 +181,10 @@ def test_bad_arguments_are_refused_before_any_work(tmp_path: Path) -> None:
             ["--strategy", "gaea", "--set", "cells.warmup=2"],
             "Write warmup = 0.25 (as the recipe has it) or a similar value.",
         ),
-        (["--set", "training.warmup_epochs=9"], "Write warmup_epochs = 1 (as the recipe has it) or a similar value."),
+        (
+            ["--set", "training.warmup_epochs=9"],
+            "Write warmup_epochs = 1 (as the recipe has it) or a similar value, or change epochs or schedule as well.",
+        ),
         (
             ["--reduce-at", "3,1"],
             "Write positions from 0 to 4 in ascending order, such as 0,1: the network has 5 cells.",
