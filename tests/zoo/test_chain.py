@@ -171,7 +171,7 @@ def test_a_chain_only_makes_networks_and_only_in_its_folder(line: str) -> None:
         Chain((), (), "/run", ())
 
 
-@pytest.mark.parametrize("file", sorted((Path(__file__).parents[2] / "reproduction").glob("*.commands")), ids=str)
+@pytest.mark.parametrize("file", sorted((Path(__file__).parents[2] / "reproduction").rglob("*.commands")), ids=str)
 def test_chains_of_the_clone_can_be_packed(file: Path, runs: dict[str, Path], tmp_path: Path) -> None:
     chain = _pack(tmp_path, runs["one"], commands=file)
     assert chain.needs and chain.commands[-1][-1].startswith("runs/")
