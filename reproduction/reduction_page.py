@@ -76,7 +76,7 @@ def _made(reductions: Sequence[KeptReduction], results: Path) -> Iterator[str]:
     yield f"Made on {', '.join(sorted(devices))} at commit {', '.join(sorted(commits))}, up to {at_once} at a time."
     if calls := read_calls(results):
         minutes = sum(float(call["minutes"]) for call in calls)
-        yield f"All of it, the teacher and its answers included, took {minutes:.1f} minutes of the device."
+        yield f"The calls took {minutes:.1f} minutes of the device together, the teacher's answers included."
 
 
 def _aims(reductions: Sequence[KeptReduction]) -> Iterator[str]:
