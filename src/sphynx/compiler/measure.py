@@ -10,6 +10,7 @@ import numpy as np
 
 from sphynx.compiler.fusion.fuse import Fused
 from sphynx.compiler.side_by_side import side_by_side
+from sphynx.compiler.winograd import TiledKernel, pays
 from sphynx.errors import InputError
 from sphynx.program.convolve import Array, Kernel
 from sphynx.program.interpret import Weights, apply_step, evaluate, images_at_once
@@ -99,8 +100,7 @@ class _BatchRun:
     def __init__(self, fused: Fused, pixels: Array, size: int) -> None:
         self.graph, self.weights, self.pixels, self.size = fused.graph, fused.weights, pixels, size
         self.starts = range(0, len(pixels), size)
-        terms = ((step.weight_name(n), term) for step in self.graph.linears for n, term in enumerate(step.terms))
-        self.kernels = {name: Kernel(self.weights[name], term) for name, term in terms if term.groups == 1}
+        self.kernels = {step.name: _kernels(step, self.weights) for step in self.graph.linears}
 
     def __call__(self, first: int) -> tuple[dict[str, _BatchSizes], Array]:
         batch = self.pixels[first : first + self.size].astype(np.float64)
@@ -113,15 +113,24 @@ class _BatchRun:
 
     def apply(self, step: Step, tensors: Mapping[str, Array], weights: Weights) -> Array:
         """Make a step's tensor; kernels are laid out once for all batches."""
-        names = [step.weight_name(number) for number in range(len(step.terms))] if isinstance(step, Linear) else []
-        if not isinstance(step, Linear) or not all(name in self.kernels for name in names):
+        kernels = self.kernels.get(step.name)
+        if not isinstance(step, Linear) or not kernels:
             return apply_step(step, tensors, weights)
         total: Array = weights[step.bias_name]
-        for name, term in zip(names, step.terms, strict=True):
-            part = self.kernels[name](tensors[term.source], step.shape[1:])
+        for kernel, term in zip(kernels, step.terms, strict=True):
+            part = kernel(tensors[term.source], (step.shape.height, step.shape.width))
             part += total
             total = part
         return total
+
+
+def _kernels(step: Linear, weights: Weights) -> list[Kernel | TiledKernel]:
+    """One for each term; none where channels are in groups."""
+    if any(term.groups > 1 for term in step.terms):
+        return []
+    size = step.shape.height, step.shape.width
+    named = [(weights[step.weight_name(number)], term) for number, term in enumerate(step.terms)]
+    return [(TiledKernel if pays(kernel, term, size) else Kernel)(kernel, term) for kernel, term in named]
 
 
 def require_numbers(found: Array, what: str = "logits") -> None:
