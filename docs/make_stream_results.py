@@ -72,7 +72,7 @@ epochs of kept runs: 0.4 s for 25.6K alone, 1.13 s for three of them side by sid
 | `sphynx design --family stream` at 25.6K, from nothing | 9 |
 | allocations by total price at 25.6K: found, hand-made, uniform and random, three seeds | 9 |
 | the same at 51.2K | 18 |
-| Tiny-ImageNet: a teacher of 73 %, and 300 epochs at 100K from it | 11 and 12 |
+| Tiny-ImageNet: 300 epochs at 100K | 11, and more for a better teacher than the kept one, which took 7 |
 | training that keeps ranges within 24 bits | not built |
 """
 

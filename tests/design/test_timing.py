@@ -63,6 +63,12 @@ def test_the_end_of_a_run_is_timed_by_doing_it(tmp_path: Path, monkeypatch: pyte
     assert timing.RunEnd(2.0, 0.5).seconds(30) == 17
 
 
+def test_a_student_that_learns_from_views_alone_is_timed(tmp_path: Path) -> None:
+    """Labels have no part in it, and no teacher runs: without answers there would be nothing to learn from."""
+    taught = job(tmp_path / "run", epochs=1, distillation="kl", label_weight=0.0, view_epochs=1)
+    assert timing.training_epoch_seconds(taught, from_views=True) > 0
+
+
 def test_a_ranking_is_fitted_by_what_its_rounds_cost() -> None:
     asked = [Estimate("ranking", 1.0, 15, 2, runs=16, drawn=14), Estimate("training", 1.0, 120, 3)]
     assert sum(e.seconds for e in asked) == 113 + 120

@@ -68,9 +68,12 @@ class StreamForecast:
     def _student_seconds(self) -> float:
         """With kept views no step runs the teacher."""
         job = self._job(self.design, self.request.training)
-        if self.request.taught and not self.request.training.view_epochs:
-            job = dataclasses.replace(job, teacher=Ensemble([build_network(one) for one in self._taught_by]))
-        return training_epoch_seconds(job)
+        if not self.request.taught:
+            return training_epoch_seconds(job)
+        if self.request.training.view_epochs:
+            return training_epoch_seconds(job, from_views=True)
+        taught = dataclasses.replace(job, teacher=Ensemble([build_network(one) for one in self._taught_by]))
+        return training_epoch_seconds(taught)
 
     def _teacher_seconds(self, design: AnyDesign, recipe: Recipe) -> float:
         return training_epoch_seconds(self._job(design, recipe))
