@@ -1,11 +1,14 @@
 """Tables print what they are given, whoever chose it."""
 
 import dataclasses
+import queue
 
 import pytest
 
+from sphynx.cli import options
 from sphynx.cli.output import print_table
 from sphynx.cli.plan_table import print_plans
+from sphynx.run.progress import Voice
 from sphynx.space.design import Design
 from sphynx.space.planner import plan
 from sphynx.space.published_cells import SPHYNX
@@ -30,3 +33,14 @@ def test_counts_are_those_of_the_places_that_were_given(capsys: pytest.CaptureFi
         in told
     )
     assert placed.parameters != plans.chosen.parameters
+
+
+def test_who_waits_for_data_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    heard: queue.SimpleQueue[str] = queue.SimpleQueue()
+    voice = Voice("quiet", lambda update: heard.put(update.note))
+    with options.reading("photos", voice):
+        pass
+    monkeypatch.setattr(options, "SILENCE_S", 0.0)
+    with options.reading("scans", voice):
+        assert heard.get(timeout=60) == "reading scans ..."
+    assert heard.empty()

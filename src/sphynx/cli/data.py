@@ -8,7 +8,17 @@ from typing import Annotated
 import typer
 
 from sphynx.cli.group import Verbs
-from sphynx.cli.options import DataSize, GroupsOption, Json, SkipBad, SplitOption, parse_bytes, say_left_out, voice_for
+from sphynx.cli.options import (
+    DataSize,
+    GroupsOption,
+    Json,
+    SkipBad,
+    SplitOption,
+    parse_bytes,
+    reading,
+    say_left_out,
+    voice_for,
+)
 from sphynx.cli.output import count, print_json, print_table, say_next
 from sphynx.cli.output_files import out_file
 from sphynx.errors import InputError
@@ -93,7 +103,8 @@ def show(
 
     from sphynx.api.data import open_data
 
-    opened = open_data(data, image_size=image_size, stream=stream, skip_bad=skip_bad, groups=groups)
+    with reading(data, voice_for(False, False, as_json)):
+        opened = open_data(data, image_size=image_size, stream=stream, skip_bad=skip_bad, groups=groups)
     counts = [
         torch.bincount(images.labels, minlength=opened.classes).tolist() for images in (opened.train, opened.test)
     ]
@@ -147,7 +158,8 @@ def sample(
     from sphynx.api.data import open_data
     from sphynx.data.picture import save_picture
 
-    opened = open_data(data, image_size=image_size, skip_bad=skip_bad)
+    with reading(data, voice_for(False, False)):
+        opened = open_data(data, image_size=image_size, skip_bad=skip_bad)
     say_left_out(opened, voice_for(False, False))
     images = opened.test if split == "test" else opened.train
     if number >= len(images):
@@ -186,8 +198,10 @@ def pack(
     from sphynx.api.data import open_data
     from sphynx.data.packed import save_packed
 
-    opened = open_data(images, image_size=image_size, skip_bad=skip_bad, groups=groups)
-    say_left_out(opened, voice_for(False, False, as_json))
+    voice = voice_for(False, False, as_json)
+    with reading(images, voice):
+        opened = open_data(images, image_size=image_size, skip_bad=skip_bad, groups=groups)
+    say_left_out(opened, voice)
     parts = save_packed(opened, out, parse_bytes(part_size, "--part-size"))
     if as_json:
         print_json({"parts": [{"path": str(path), "bytes": path.stat().st_size} for path in parts]})

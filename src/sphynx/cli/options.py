@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import shlex
 import sys
+import threading
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from sphynx.run.progress import Voice
     from sphynx.space.design import Design
 
+SILENCE_S = 3.0  # after which people ask themselves whether it still works
 _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 # Which network.
@@ -120,7 +123,8 @@ class Images:
         """Read them; what was left out is said."""
         from sphynx.data.open import open_data
 
-        images = open_data(self.data, image_size=self.image_size, skip_bad=self.skip_bad, groups=self.groups)
+        with reading(self.data, voice):
+            images = open_data(self.data, image_size=self.image_size, skip_bad=self.skip_bad, groups=self.groups)
         say_left_out(images, voice)
         return images
 
@@ -147,6 +151,18 @@ def voice_for(verbose: bool, quiet: bool, as_json: bool = False) -> Voice:
     return Voice("verbose" if verbose else "quiet" if quiet or as_json else "normal")
 
 
+@contextmanager
+def reading(data: str, voice: Voice) -> Iterator[None]:
+    """Say what takes so long, where it does: thousands of large pictures take a minute."""
+    waiting = threading.Timer(SILENCE_S, voice.say, (f"reading {data} ...",), {"stage": "data"})
+    waiting.daemon = True
+    waiting.start()
+    try:
+        yield
+    finally:
+        waiting.cancel()
+
+
 def open_known_images(
     data: str,
     image_size: int | None,
@@ -160,7 +176,8 @@ def open_known_images(
     """The data of a run or program, or others; what `skip_bad` left out is said."""
     from sphynx.data.open import open_known
 
-    images = open_known(data, image_size, stream, known, where=where, skip_bad=skip_bad)
+    with reading(data or "its data", voice):
+        images = open_known(data, image_size, stream, known, where=where, skip_bad=skip_bad)
     if skip_bad:
         say_left_out(images, voice)
     return images

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sphynx.cli.options import Images, Output, StreamOption, say_left_out
+from sphynx.cli.options import Images, Output, StreamOption, reading, say_left_out, voice_for
 from sphynx.cli.output import print_json, print_table, say_next
 from sphynx.cli.record_flags import meaning_of, with_record_flags
 from sphynx.train.recipe import Recipe
@@ -63,13 +63,14 @@ def train(
     settings = replace(settings, settings=values, progress=voice)
     described = read_design(design)
     check_recipe(settings)
-    data = open_any(
-        images.data,
-        image_size=images.image_size,
-        stream=stream,
-        skip_bad=images.skip_bad,
-        groups=images.groups,
-    )
+    with reading(images.data, voice if leads_here() else voice_for(False, True)):
+        data = open_any(
+            images.data,
+            image_size=images.image_size,
+            stream=stream,
+            skip_bad=images.skip_bad,
+            groups=images.groups,
+        )
     if leads_here():
         say_left_out(data, voice)
     result = train_network(described, data, **vars(settings))
