@@ -66,7 +66,7 @@ epochs of kept runs: 0.4 s for 25.6K alone, 1.13 s for three of them side by sid
 |---|---|
 | 25.6K by Muon at 0.02 on all images, teacher as before, three seeds side by side, 400 epochs | 9 |
 | the same for 1,200 epochs, taught by several teachers together | 24 |
-| 12.7K in five blocks, by Muon, 1,000 epochs, three seeds side by side | 20 |
+| 12.7K in five blocks, by Muon, 600 to 1,000 epochs | 4 to 7 |
 | 51.2K in five blocks, by Muon, 600 epochs | 19 |
 | 102.4K by Muon, 400 epochs, taught by several teachers together | 13 |
 | `sphynx design --family stream` at 25.6K, from nothing | 9 |
