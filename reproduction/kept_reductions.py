@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -101,15 +100,15 @@ def read_reductions(results: Path) -> list[KeptReduction]:
     return [KeptReduction.from_json(json.loads(file.read_text()), file.name) for file in files]
 
 
-def tried_folders(run: Path, tried: Iterable[Reduced]) -> dict[str, Path]:
-    """The run folder of each method that a reduction tried: where it was one, the reduction's own."""
-    methods = [one.method for one in tried]
-    return {method: run / method / "run" if len(methods) > 1 else run for method in methods}
+def tried_folders(run: Path, reduction: ReduceResult) -> dict[str, Path]:
+    """The run folder of each method that a reduction tried: of the one that was kept the reduction's own."""
+    best = reduction.best.method
+    return {one.method: run if one.method == best else run / one.method / "run" for one in reduction.tried}
 
 
 def _kept(run: Path) -> dict[str, Any]:
     reduction = json.loads((run / REDUCTION).read_text())
-    tried = tried_folders(run, ReduceResult.from_json(reduction, where=str(run / REDUCTION)).tried)
+    tried = tried_folders(run, ReduceResult.from_json(reduction, where=str(run / REDUCTION)))
     trainings = {method: read_training(folder) for method, folder in tried.items()}
     first = next(iter(trainings.values()))
     return {

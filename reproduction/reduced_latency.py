@@ -102,7 +102,7 @@ def _folders(runs: Path) -> Iterator[tuple[str, Path]]:
     yield ORIGINAL, runs / TEACHER
     for file in sorted(runs.rglob(REDUCTION)):
         name = str(file.parent.relative_to(runs))
-        folders = tried_folders(file.parent, ReduceResult.from_json(json.loads(file.read_text())).tried)
+        folders = tried_folders(file.parent, ReduceResult.from_json(json.loads(file.read_text())))
         for method, folder in folders.items():
             yield name if len(folders) == 1 else f"{name}, {method}", folder
 

@@ -13,9 +13,10 @@
 All kept results come from the teacher in results/reduction/teacher, which `--teacher` takes in the place of a new one.
 Each call goes on where the one before was stopped; `--state` takes up what `table` packed on another machine:
 results.tgz has all designs, masks and results; state.NN the weights in eight bits, the teacher's and then as many
-reduced networks' as `--limit` allows, our own first, then the most accurate. `--jobs` reductions at a time share the
-device, each in a process of its own (on a GPU: under MPS). All networks are trained on the same 96 % of the training
-images, on the same views of them, whose logits the teacher computes once.
+reduced networks' as `--limit` allows, our own first, then the most accurate. A further call of `table` with `--weights`
+packs those that were left out. `--jobs` reductions at a time share the device, each in a process of its own (on a GPU:
+under MPS). All networks are trained on the same 96 % of the training images, on the same views of them, whose logits
+the teacher computes once.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from typing import Any
 import sphynx
 from reproduction.compact import keep_compact
 from reproduction.gpu.state import pack_results, pack_state, unpack
-from reproduction.kept_reductions import ASKED, CALLS, TEACHER
+from reproduction.kept_reductions import ASKED, CALLS, TEACHER, tried_folders
 from reproduction.tasks import Task, run_tasks
 from sphynx.data.images import Data
 from sphynx.network.trained import load_trained
@@ -208,16 +209,23 @@ class Plan:
         return str(self.small.get("recipe", "distil"))
 
     def by_worth(self) -> list[str]:
-        """Finished reductions, those first whose weights are to be kept first; further seeds come last."""
+        """Folders of finished networks, those first whose weights are to be kept first; further seeds come last, and
+        what `auto` tried and did not keep before them."""
         results = self.results()
 
         def order(name: str) -> tuple[bool, bool, float]:
             return not name.endswith("-seed0"), name.split("-")[0] not in OWN, -results[name].best.accuracy
 
-        return sorted(results, key=order)
+        folders: list[str] = []
+        for name in sorted(results, key=order):
+            folders += [
+                str(one.relative_to(self.out)) for one in tried_folders(self.out / name, results[name]).values()
+            ]
+        return sorted(folders, key=lambda folder: ("-seed0" not in folder, folder.endswith("/run")))
 
-    def print_table(self, kept: Path, limit: float) -> None:
-        """Pack what a further machine needs, too: the teacher, all that is small, and weights up to `limit` MiB."""
+    def print_table(self, kept: Path, limit: float, wanted: Sequence[str] = ()) -> None:
+        """Pack what a further machine needs, too: all that is small, and weights up to `limit` MiB, those of `wanted`
+        folders, or the teacher's and others by their worth."""
         print(f"teacher: {self.teacher_accuracy():.2%}")
         print(
             "| network | method | ReLUs | comparisons | squares | truncations | accuracy | as the teacher | minutes |"
@@ -236,7 +244,9 @@ class Plan:
             if row.data == "cifar100" and row.relus and row.relus <= MOST_PUBLISHED_RELUS:
                 print(f"| published | {row.method} | {row.relus:,} | | | | {row.accuracy:.2f}% | | |")
         pack_results(self.out, kept, {TEACHER, CALLS, "logs", *self.results()})
-        weights = [(TEACHER, "model"), *((name, "compact") for name in self.by_worth())]
+        weights = [(name, "compact") for name in wanted or self.by_worth()]
+        if not wanted:
+            weights = [(TEACHER, "model"), *weights]
         for line in pack_state(self.out, kept, weights, int(limit * 2**20)):
             print(line)
 
@@ -257,6 +267,9 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--state", type=Path, help="a folder with what `table` packed")
     parser.add_argument("--keep", type=Path, help="where `table` packs; by default OUT/kept")
     parser.add_argument("--limit", type=float, default=STATE_LIMIT, help="of all state.NN together, in MiB")
+    parser.add_argument(
+        "--weights", default="", help="networks to pack, such as snl-50k-seed0,auto-50k-seed0/stream/run"
+    )
     parser.add_argument("--settings", type=json.loads, default={}, help='of every reduction: {"training.epochs": 60}')
     parser.add_argument("--small", type=json.loads, default={}, help="to try it out: width, teacher, recipe, budgets")
     options = parser.parse_args(words)
@@ -274,7 +287,8 @@ def main(words: Sequence[str] | None = None) -> int:
         call = {"stages": options.stages, "jobs": options.jobs, "minutes": round((time.monotonic() - began) / 60, 2)}
         file.write(json.dumps(call) + "\n")
     if TABLE in options.stages and tasks[TEACHER].makes.is_file():
-        plan.print_table(options.keep or options.out / "kept", options.limit)
+        wanted = options.weights.split(",") if options.weights else []
+        plan.print_table(options.keep or options.out / "kept", options.limit, wanted)
     return 0 if done else 3
 
 
