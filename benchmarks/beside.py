@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import statistics
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from sphynx.bench.results import Machine, Source
@@ -50,6 +52,10 @@ class BesideRun(Record):
     machine: Machine
     source: Source
     rows: tuple[Beside, ...]
+
+
+def read_kept(file: Path) -> BesideRun:
+    return BesideRun.from_json(json.loads(file.read_text()), file.name)
 
 
 def mean_rates(first: Rates, second: Rates) -> Rates:

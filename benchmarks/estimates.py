@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from benchmarks.beside import STEADY, Beside, BesideRun, drift, mean_rates
+from benchmarks.beside import STEADY, Beside, BesideRun, drift, mean_rates, read_kept
 from benchmarks.zoo import compiled_entry
 from benchmarks.zoo_networks import ZOO, as_data, network
 from sphynx.bench.calibrate import measure_rates
@@ -118,13 +118,14 @@ def main() -> None:
     parse.add_argument("--repeat", type=int, default=5)
     parse.add_argument("--programs", type=Path, help="a folder that keeps compiled networks of the zoo")
     parse.add_argument("-o", "--out", type=Path, help="a JSON file of the rows")
+    parse.add_argument("--add", action="store_true", help="to the rows that the file has, measured on the same machine")
     told = parse.parse_args()
     machine, source = describe_run()
     with tempfile.TemporaryDirectory(prefix="sphynx-estimates-") as temporary:
         folder = Path(temporary)
         models = list(models_named(told.networks, told.programs or folder))
         measure = Measure(make_local_keys(folder / "keys").open_channel, told.repeat)
-        rows: list[Beside] = []
+        rows = [*read_kept(told.out).rows] if told.add else []
         for row in measure_beside(models, parse_backends(told.backend, "--backend"), links_for(told.link), measure):
             rows.append(row)
             print(

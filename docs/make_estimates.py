@@ -5,7 +5,6 @@ python docs/make_estimates.py > docs/results/estimates.md        (or: make docs)
 
 from __future__ import annotations
 
-import json
 import statistics
 import sys
 from collections.abc import Callable, Iterator
@@ -14,7 +13,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
-from benchmarks.beside import STEADY, Beside, BesideRun
+from benchmarks.beside import STEADY, Beside, read_kept
 
 KEPT = HERE.parent / "results" / "private" / "estimates.json"
 WITHIN = 0.25
@@ -30,7 +29,11 @@ from `results/private/estimates.json`:
     pip install --no-deps torchvision==0.28.0
     python -m benchmarks.estimates stream-cifar100-25k sphynx-cifar100-25k sphynx-cifar100-51k \\
         stream-chest-xray-11k resnet18-64 squeezenet1_1-64 shufflenet_v2_x1_0-64 mobilenet_v3_small-64 \\
-        -o results/private/estimates.json
+        --backend gmw --link loopback,lan -o results/private/estimates.json
+    python -m benchmarks.estimates stream-cifar100-25k sphynx-cifar100-25k --backend gc --link loopback,lan \\
+        --add -o results/private/estimates.json
+    python -m benchmarks.estimates stream-cifar100-25k stream-chest-xray-11k --backend gc,gmw --link wan \\
+        --add -o results/private/estimates.json
 """
 
 TABLE = """
@@ -45,7 +48,7 @@ CPU ratio | drift |
 def page(kept: Path) -> str:
     if not kept.is_file():
         return f"{HEADER}\nNothing was measured yet.\n"
-    run = BesideRun.from_json(json.loads(kept.read_text()), kept.name)
+    run = read_kept(kept)
     machine = run.machine
     busy = machine.load_average[0] > AT_REST
     shared = " Other work shared the cores: estimates are of cores at rest, and only CPU says much." if busy else ""

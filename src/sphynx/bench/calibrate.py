@@ -15,6 +15,7 @@ from sphynx.bench.channel_costs import byte_seconds
 from sphynx.bench.core_rates import (
     DEFAULT_OT_PARAMETER,
     FEW,
+    FEW_INPUTS,
     INPUTS,
     memory_product_seconds,
     ot_rates,
@@ -80,7 +81,7 @@ def _message_seconds(rates: Rates, online_s: float) -> float:
 def _he_seconds(ring_bits: int) -> HeSeconds:
     params = rlwe.Params.for_ring(ring_bits)
     times = primitive_times(params, REPEATS)
-    product = times["rlwe_product_s"]
+    product = _product_seconds(times["rlwe_product_s"], times["rlwe_product_of_few_s"])
     reply, decrypt = (
         _used_seconds(times[f"rlwe_{name}_s"], times[f"rlwe_{name}_few_s"], params.n) for name in ("reply", "decrypt")
     )
@@ -90,10 +91,16 @@ def _he_seconds(ring_bits: int) -> HeSeconds:
         parse=times["rlwe_parse_s"],
         reply=max(reply.fixed - INPUTS * product, 0.0),
         decrypt=decrypt.fixed,
-        weight=max(memory_product_seconds(params, REPEATS) - product, 0.0),
+        weight=max(memory_product_seconds(params, REPEATS) - times["rlwe_product_s"], 0.0),
         used=reply.each + decrypt.each,
         transform=_transform_seconds(params),
     )
+
+
+def _product_seconds(many: float, few: float) -> float:
+    """Seconds of one more product in a sum; what a sum takes at any number of them counts for its reply."""
+    more = INPUTS * many - FEW_INPUTS * few
+    return min(max(more, 0.0) / (INPUTS - FEW_INPUTS), many)
 
 
 def _transform_seconds(params: rlwe.Params) -> float:

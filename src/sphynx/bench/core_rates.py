@@ -26,7 +26,7 @@ Words = NDArray[np.uint64]
 OTS = 1 << 17
 DEFAULT_OT_PARAMETER = 4
 TWEAK = bytes(range(16))
-INPUTS, REPLIES = 10, 20  # products per reply, and replies per call
+INPUTS, FEW_INPUTS, REPLIES = 10, 2, 20  # products per reply, and replies per call
 FEW = 8  # one of so many coefficients is used, where few are
 MEMORY_BYTES = 96 << 20  # of weights that no cache holds
 
@@ -124,6 +124,11 @@ def primitive_times(params: he.Params, repeats: int) -> dict[str, float]:
         key.decrypt(wire, used, counts, 1, share[: sum(counts)], 1)
 
     whole, short = reply(all_used), reply(few_used)
+    few_inputs = native.Ciphertexts(params, upload[: FEW_INPUTS * params.upload_bytes], FEW_INPUTS, 1)
+    few_weights = _ones(params, REPLIES, FEW_INPUTS)
+
+    def few_products() -> None:
+        native.time_products(few_weights, [few_inputs], 1)
 
     def each(work: Callable[[], object], calls: int) -> float:
         return best_seconds(work, repeats) / calls
@@ -134,6 +139,7 @@ def primitive_times(params: he.Params, repeats: int) -> dict[str, float]:
         "rlwe_encrypt_s": each(lambda: key.encrypt(messages, prg, 1), INPUTS),
         "rlwe_parse_s": each(lambda: native.Ciphertexts(params, upload, INPUTS, 1), INPUTS),
         "rlwe_product_s": each(lambda: native.time_products(weights, [parsed], 1), INPUTS * REPLIES),
+        "rlwe_product_of_few_s": each(few_products, FEW_INPUTS * REPLIES),
         "rlwe_reply_s": each(lambda: reply(all_used), REPLIES),
         "rlwe_reply_few_s": each(lambda: reply(few_used), REPLIES),
         "rlwe_decrypt_s": each(lambda: decrypt(whole, all_used), REPLIES),
@@ -147,11 +153,16 @@ def memory_product_seconds(params: he.Params, repeats: int) -> float:
     native, prg, n = _native.rlwe, Prg(), params.n
     key, messages = native.SecretKey(params, prg), np.zeros((INPUTS, n), np.uint64)
     parsed = native.Ciphertexts(params, key.encrypt(messages, prg, 1), INPUTS, 1)
-    each = len(params.primes) * INPUTS * n
-    replies = MEMORY_BYTES // (4 * each)
-    weights = native.Weights(params, replies, INPUTS, n, np.ones(replies * each, np.int32))
+    replies = MEMORY_BYTES // (4 * len(params.primes) * INPUTS * n)
+    weights = _ones(params, replies, INPUTS)
     work = partial(native.time_products, weights, [parsed], 1)
     return best_seconds(work, repeats) / (replies * INPUTS)
+
+
+def _ones(params: he.Params, replies: int, inputs: int) -> _native.rlwe.Weights:
+    """Weights for timing alone, which nothing was transformed for."""
+    values = np.ones(replies * inputs * params.n * len(params.primes), np.int32)
+    return _native.rlwe.Weights(params, replies, inputs, params.n, values)
 
 
 def ring_seconds(shape: ConvShape, ring_bits: int, weights: NDArray[np.int32], repeats: int) -> tuple[float, str]:
