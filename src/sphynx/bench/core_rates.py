@@ -125,7 +125,7 @@ def primitive_times(params: he.Params, repeats: int) -> dict[str, float]:
 
     whole, short = reply(all_used), reply(few_used)
     few_inputs = native.Ciphertexts(params, upload[: FEW_INPUTS * params.upload_bytes], FEW_INPUTS, 1)
-    few_weights = _ones(params, REPLIES, FEW_INPUTS)
+    few_weights = native.Weights(params, REPLIES, FEW_INPUTS, n)
 
     def few_products() -> None:
         native.time_products(few_weights, [few_inputs], 1)
@@ -154,15 +154,9 @@ def memory_product_seconds(params: he.Params, repeats: int) -> float:
     key, messages = native.SecretKey(params, prg), np.zeros((INPUTS, n), np.uint64)
     parsed = native.Ciphertexts(params, key.encrypt(messages, prg, 1), INPUTS, 1)
     replies = MEMORY_BYTES // (4 * len(params.primes) * INPUTS * n)
-    weights = _ones(params, replies, INPUTS)
+    weights = native.Weights(params, replies, INPUTS, n)  # in the pages that a server's are in
     work = partial(native.time_products, weights, [parsed], 1)
     return best_seconds(work, repeats) / (replies * INPUTS)
-
-
-def _ones(params: he.Params, replies: int, inputs: int) -> _native.rlwe.Weights:
-    """Weights for timing alone, which nothing was transformed for."""
-    values = np.ones(replies * inputs * params.n * len(params.primes), np.int32)
-    return _native.rlwe.Weights(params, replies, inputs, params.n, values)
 
 
 def ring_seconds(shape: ConvShape, ring_bits: int, weights: NDArray[np.int32], repeats: int) -> tuple[float, str]:
