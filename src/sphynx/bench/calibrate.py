@@ -25,7 +25,7 @@ from sphynx.bench.core_rates import (
 )
 from sphynx.bench.machine import best_seconds
 from sphynx.bench.private_parties import OpenChannel
-from sphynx.bench.relu_work import relu_seconds
+from sphynx.bench.relu_work import gate_byte_seconds, relu_seconds
 from sphynx.bench.small_network import BACKEND, run_small, small_network
 from sphynx.core import rlwe
 from sphynx.core.conv_shape import ConvShape
@@ -47,13 +47,13 @@ SHORT_POOL = Pool("", "", tuple((row, row + 1) for row in range(16)), (1,) * 16,
 
 def measure_rates(open_channel: OpenChannel) -> Rates:
     """A few seconds."""
-    small = run_small(open_channel)
+    small, gmw = run_small(open_channel), relu_seconds("gmw", REPEATS)
     rates = Rates(
         machine=f"{platform.node()} ({platform.machine()})",
         cores=available_cores(),
         busy_cores=small.busy_cores,
         gc=relu_seconds("gc", REPEATS),
-        gmw=relu_seconds("gmw", REPEATS),
+        gmw=gmw,
         ot_bytes=ot_rates(DEFAULT_OT_PARAMETER, 1, 1)["ot_bytes_each"],
         silent_ot=silent_seconds(),
         limb_macs_per_s=_limb_mac_rate(),
@@ -62,6 +62,7 @@ def measure_rates(open_channel: OpenChannel) -> Rates:
         byte_s=byte_seconds(open_channel),
         he_small=_he_seconds(SMALL_RING),
         he_large=_he_seconds(LARGE_RING),
+        gate_byte_s=gate_byte_seconds(gmw.offline, REPEATS),
     )
     return replace(rates, message_s=_message_seconds(rates, small.online_s))
 

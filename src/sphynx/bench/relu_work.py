@@ -24,6 +24,7 @@ from sphynx.program.cost.cost import relu_cost
 from sphynx.program.cost.estimate import relu_units
 from sphynx.program.cost.rates import ReluSeconds
 from sphynx.protocol.channel import Channel
+from sphynx.protocol.gating import Gating, GatingOffer, GatingRequest, accepted_offer
 from sphynx.protocol.ots import ClientOts, ServerOts
 from sphynx.protocol.relu import ReluLayer, relu_client, relu_server
 from sphynx.protocol.transport import Buffer
@@ -32,6 +33,7 @@ Result = TypeVar("Result")
 
 W, K, F = 29, 32, 8  # near the layers of the networks that come with Sphynx: 23 to 32 bits, truncated by 9 to 17
 FEW, MANY = 2048, 8192
+GATES, GATE_LENGTH = 64, 256
 
 
 class MuteChannel(Channel):
@@ -93,6 +95,23 @@ def _layer_seconds(backend: Backend, count: int, repeats: int) -> tuple[int, flo
     online = _best_cpu_seconds(lambda: server.online(channel, layer, server_material, x), repeats)
     online += _best_cpu_seconds(lambda: client.online(channel, layer, client_material, x, x), repeats)
     return relu_units(relu_cost(count, W, K, F), backend), sum(offline), online
+
+
+def gate_byte_seconds(ot_s: float, repeats: int) -> float:
+    """Both parties' work on the long messages of gates, for each byte of corrections; `ot_s` is that of an OT."""
+    plan = Gating(K, GATES, GATE_LENGTH)
+    server_ots, client_ots = _ots()
+    shares = np.random.default_rng(0).integers(0, 1 << K, plan.count + plan.gates, np.uint64)
+
+    def both() -> None:
+        offer = GatingOffer(plan, server_ots)
+        offered = accepted_offer(plan, client_ots, bytearray(b"".join(offer.message)))
+        request = GatingRequest(plan, client_ots, shares, offered)
+        answer, _ = offer.answer(server_ots, bytearray(b"".join(request.message)))
+        request.finish(bytearray(b"".join(answer)))
+
+    long_s = _best_cpu_seconds(both, repeats) - 2 * plan.ots * ot_s
+    return max(long_s, 0.0) / (2 * sum(plan.correction_bytes))
 
 
 def _ots() -> tuple[ServerOts, ClientOts]:

@@ -19,6 +19,7 @@ from sphynx.space.genotype import Genotype
 from sphynx.space.planner import plan
 from sphynx.space.tally import Shape
 from tests.program.programs import small_program
+from tests.protocol.random_programs import random_public_case
 
 # What is planned does not depend on what cells compute: these are quick to cost.
 CELLS = Genotype(cell("conv3 0, skip 1"), cell("skip 0, conv3 1"))
@@ -91,6 +92,15 @@ def test_weights_from_memory_and_used_coefficients_are_paid_for() -> None:
     layers = replace(REFERENCE, gmw=replace(REFERENCE.gmw, offline_layer=1.0))
     of_layers = cost.relu_layers + sum(step.truncations > 0 for _, step in layer_costs(program))
     assert estimate(program, layers, FREE, "gmw").total.offline_seconds - before == pytest.approx(of_layers)
+
+
+def test_long_messages_of_gates_are_work_of_both_parties() -> None:
+    program = random_public_case(0).program
+    bytes_each = total_cost(program).gate_correction_bytes
+    slow = replace(REFERENCE, gate_byte_s=1.0)
+    found, before = (estimate(program, rates, FREE, "gmw").total.offline_seconds for rates in (slow, REFERENCE))
+    assert bytes_each > 0
+    assert found - before == pytest.approx(2 * bytes_each)
 
 
 @pytest.mark.parametrize("link", [*LINKS.values(), FREE, Link(0.0, 1e5, "narrow")], ids=lambda link: link.name)

@@ -253,13 +253,13 @@ def _ot_counts(cost: LayerCost, backend: Backend) -> tuple[_OtCount, ...]:
 
 
 def _nonlinear_steps(cost: LayerCost, rates: Rates, backend: Backend, made: Extensions) -> Iterator[_Step]:
-    """The steps of ReLUs by the backend, and of signed truncations, squares and gates beside either. The time that the
-    long messages of gates take is that of as many bytes."""
+    """The steps of ReLUs by the backend, and of signed truncations, squares and gates beside either."""
     each = rates.gmw.offline
     relu = rates.relu(backend)
     relu_work = relu_units(cost, backend) * relu.offline + cost.relu_layers * relu.offline_layer
     ring_bytes = (cost.gmw_offline_ring_bytes - cost.gmw_correction_bytes, cost.gmw_correction_bytes)
     relu_bytes = (0, cost.gc_table_bytes) if backend == "gc" else ring_bytes
+    long_s = 2 * cost.gate_correction_bytes * rates.gate_byte_s
     parts = (
         (relu_work, OFFLINE_MESSAGES[backend] * cost.relu_layers, *relu_bytes),
         (
@@ -269,7 +269,7 @@ def _nonlinear_steps(cost: LayerCost, rates: Rates, backend: Backend, made: Exte
             cost.truncation_correction_bytes,
         ),
         (cost.square_ots * each, 2 * (cost.squares > 0), 0, cost.square_correction_bytes),
-        (cost.gate_ots * each, 3 * (cost.gates > 0), cost.gate_correction_bytes, cost.gate_correction_bytes),
+        (cost.gate_ots * each + long_s, 3 * (cost.gates > 0), cost.gate_correction_bytes, cost.gate_correction_bytes),
     )
     for ots, (work, messages, up_bytes, down_bytes) in zip(_ot_counts(cost, backend), parts, strict=True):
         up_ots, down_ots = ots.bytes(rates, made)

@@ -54,6 +54,7 @@ class Rates:
     he_small: HeSeconds  # degree 4096
     he_large: HeSeconds  # degree 8192
     busy_cores: float = 0.0  # that two parties keep busy offline; 0 where it was not measured: all of them
+    gate_byte_s: float = 0.0  # both parties' work on long messages of gates, for each byte of corrections
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
