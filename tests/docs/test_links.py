@@ -46,6 +46,13 @@ def test_every_path_on_the_map_of_the_code_exists() -> None:
     assert not [path for path in paths if not any([*(ROOT / "src/sphynx").glob(path), *ROOT.glob(path)])]
 
 
+def test_every_file_on_the_way_of_a_run_exists() -> None:
+    way = (ROOT / "docs" / "architecture.md").read_text().split("## A run on its way")[1].split("\n## ")[0]
+    files = re.findall(r"[\w/]+\.py", way)
+    assert len(files) > 20
+    assert not [file for file in files if not (ROOT / "src/sphynx" / file).is_file()]
+
+
 def test_layers_and_walls_on_the_page_are_those_that_are_checked() -> None:
     page = (ROOT / "docs" / "architecture.md").read_text()
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
