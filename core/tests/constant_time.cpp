@@ -166,8 +166,8 @@ void run_digits(Gadget gadget) {
     const std::vector<std::uint64_t> values = secrets<std::uint64_t>(count);
     const std::vector<Block> zeros = secrets<Block>(64 * words * digits.bit_rows()),
                              ones = secrets<Block>(zeros.size());
-    std::vector<std::uint64_t> bits(digits.bit_rows() * words), codes(digits.code_rows() * words), masks(codes),
-        products(digits.product_rows() * words), corrections(digits.correction_rows() * words);
+    std::vector<std::uint64_t> bits(digits.bit_rows() * words), codes(digits.code_rows() * words),
+        masks(codes), products(digits.product_rows() * words), corrections(digits.correction_rows() * words);
     digits.bits(values, bits);
     digits.codes(values, codes);
     digits.masks(zeros, ones, masks, products, corrections);
