@@ -55,7 +55,7 @@ class Build:
                 port = self._told(party)["port"]
 
     def prepare(self, way: Way, answering: bool) -> dict[str, Any]:
-        """What both say of this preparation, by role; CPU seconds are for each bundle."""
+        """Return what both say of this preparation, by role; CPU seconds are for each bundle."""
         order = {"group": way.group, "ot": way.ot, "answering": answering}
         for party in self._parties:
             assert party.stdin

@@ -199,7 +199,7 @@ class Plan:
             write(self.choice_file, {**chosen, "design": taken.design.to_json()})
 
     def keep_answers(self) -> None:
-        """Of the first teachers and their students alone."""
+        """Keep those of the first teachers and their students alone."""
         seeds = {WINNER: self.seeds[: self.students], FINAL_TEACHER: self.seeds[:TEACHERS]}
         runs = {name: self.runs(name, of_name) for name, of_name in seeds.items()}
         judging.keep_answers(self.out / judging.ANSWERS, runs, self.data, self.seeds)

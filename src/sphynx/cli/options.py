@@ -176,7 +176,7 @@ def open_known_images(
     """The data of a run or program, or others; what `skip_bad` left out is said."""
     from sphynx.data.open import open_known
 
-    with reading(data or "its data", voice):
+    with reading(data or (known.spec if known else "its data"), voice):
         images = open_known(data, image_size, stream, known, where=where, skip_bad=skip_bad)
     if skip_bad:
         say_left_out(images, voice)

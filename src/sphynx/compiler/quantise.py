@@ -182,7 +182,7 @@ class _Quantiser:
         return replace(step, truncate_before=before, truncate_after=after)
 
     def correct(self, step: Linear, made: list[Array]) -> Array:
-        """What moves the mean of each of the tensor's channels to where real numbers have it; the bias takes it up."""
+        """Find what moves the mean of each channel to where real numbers have it; the bias takes it up."""
         wanted = self.sizes[step.name].channel_means * 2.0 ** self.scales[step.name]
         sums = sum(part.sum(axis=(2, 3)).sum(axis=0, dtype=np.float64) for part in made)
         means = sums / (sum(part.size for part in made) // step.shape.channels)

@@ -86,8 +86,8 @@ def _narrowed(part: Array, moved: Array | None) -> tuple[Array, int]:
 
 
 def linear_map(step: Linear, inputs: list[dict[str, Array]], weights: Weights, largest: Mapping[str, int]) -> Apply:
-    """What makes of each of the inputs the tensor that `apply_step` makes, OverflowError where it might not fit 64
-    bits. `largest` is the magnitude of each tensor."""
+    """Return what makes of each input the tensor that `apply_step` makes, OverflowError where it might not fit 64 bits.
+    `largest` is the magnitude of each tensor."""
     parts: list[tuple[str, int, RingConv]] = []  # what each reads, the shift of its sums, the map
     bound = magnitude(weights[step.bias_name])
     for number, term in enumerate(step.terms):
