@@ -111,10 +111,10 @@ private-results: $(INSTALLED)
 
 # Reductions of one network as files under results/reduction, and the pages that show them. RUNS: their folder, or what
 # `python -m reproduction.reduction ... table` packed of it. With LATENCY=1 each is measured privately, which takes about
-# half an hour of a machine at rest.
+# half an hour of a machine at rest; DATA is what they were trained on.
 reduce-results: $(INSTALLED)
 	$(BIN)/python -m reproduction keep $(RUNS)
-	if [ -n "$(LATENCY)" ]; then $(BIN)/python -m reproduction.reduced_latency $(RUNS); fi
+	if [ -n "$(LATENCY)" ]; then $(BIN)/python -m reproduction.reduced_latency $(RUNS) --data $(or $(DATA),cifar100); fi
 	$(MAKE) docs
 
 # The paper's Tiny-ImageNet networks and its two smallest for ImageNet, with random weights: a quarter of an hour of a

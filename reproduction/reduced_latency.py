@@ -1,10 +1,11 @@
 """Private latency of a teacher and its reduced networks, all in one run: ReLU counts beside what they take.
 
-    python -m reproduction.reduced_latency runs/reduction --link lan
+    python -m reproduction.reduced_latency runs/reduction --data cifar100 --link lan
 
 Takes every folder below that has a design.json and a reduction.json, as `reproduction.reduction` leaves and packs them,
-and `teacher`. Networks of equal designs are measured once. Weights are random: time and bytes are those of any weights
-of these widths. Each answer is compared with the integer oracle, and nothing is measured in the clear.
+and `teacher`. Networks of equal designs are measured once. Those whose weights are there are compiled for the images of
+`--data`; others get random weights, whose ring is wider, and are measured again once their weights are there.
+Each answer is compared with the integer oracle, and nothing is measured in the clear.
 What is measured is written after each network; the same call goes on with the others.
 """
 
@@ -19,18 +20,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import sphynx
 from reproduction.gpu.state import unpacked
 from reproduction.kept_reductions import FOLDER, LATENCY, TEACHER, tried_folders
 from sphynx.bench.private import measure_private
-from sphynx.bench.private_models import DESIGN, untrained_model
+from sphynx.bench.private_models import DESIGN, Model, untrained_model
 from sphynx.bench.results import BenchRow, Machine, Source
 from sphynx.cli.bench_options import describe_run, links_for
-from sphynx.errors import InputError
+from sphynx.data.images import Data
+from sphynx.errors import InputError, SphynxError
 from sphynx.program.backends import BACKENDS
 from sphynx.program.cost.cost import total_cost
 from sphynx.program.folder import load_program
 from sphynx.record import Record
 from sphynx.reduce.results import REDUCTION, ReduceResult
+from sphynx.space.artifact import MODEL
 from sphynx.space.files import design_fingerprint, load_any_design
 from sphynx.train.results import RESULT
 
@@ -43,8 +47,13 @@ HEADS = ("network", "accuracy, %", "ReLUs", "squares", "comparisons", "truncatio
 @dataclass(frozen=True)
 class Network:
     names: tuple[str, ...]  # of all whose design is this one
-    folder: Path
+    folders: tuple[Path, ...]
     accuracies: tuple[float, ...]
+
+    @property
+    def trained(self) -> Path | None:
+        """The first folder with weights."""
+        return next((folder for folder in self.folders if (folder / MODEL).is_file()), None)
 
 
 @dataclass(frozen=True)
@@ -59,6 +68,7 @@ class Latency(Record):
     squares: int
     truncations: int
     load_average: float
+    trained: bool  # or random weights, whose ranges are wider
     rows: tuple[BenchRow, ...]
 
 
@@ -92,8 +102,8 @@ def networks_below(runs: Path) -> dict[str, Network]:
             continue
         design = design_fingerprint(load_any_design(folder / DESIGN))
         accuracy = [json.loads((folder / RESULT).read_text())["accuracy"]] if (folder / RESULT).is_file() else []
-        known = found.get(design, Network((), folder, ()))
-        found[design] = Network((*known.names, name), known.folder, (*known.accuracies, *accuracy))
+        known = found.get(design, Network((), (), ()))
+        found[design] = Network((*known.names, name), (*known.folders, folder), (*known.accuracies, *accuracy))
     return found
 
 
@@ -107,15 +117,29 @@ def _folders(runs: Path) -> Iterator[tuple[str, Path]]:
             yield name if len(folders) == 1 else f"{name}, {method}", folder
 
 
-def measure(design: str, network: Network, links: str, repeats: int) -> Latency:
+def measure(design: str, network: Network, data: Data | None, links: str, repeats: int) -> Latency:
     load = round(os.getloadavg()[0], 2)
     with tempfile.TemporaryDirectory() as kept:
-        model = replace(untrained_model(str(network.folder / DESIGN), "single", Path(kept)), design=None)
+        model = None if data is None else _compiled(network, data, Path(kept))
+        trained = model is not None
+        if model is None:
+            model = replace(untrained_model(str(network.folders[0] / DESIGN), "single", Path(kept)), design=None)
         cost = total_cost(load_program(model.folder))
         rows = measure_private([model], BACKENDS, links_for(links), repeats=repeats, batch=1)
     plain = tuple(replace(row, layers=(), timeline=()) for row in rows)
     counts = (cost.relus, cost.comparisons, cost.squares, cost.truncations)
-    return Latency(network.names, design, network.accuracies, *counts, load, plain)
+    return Latency(network.names, design, network.accuracies, *counts, load, trained, plain)
+
+
+def _compiled(network: Network, data: Data, folder: Path) -> Model | None:
+    """The trained network; None where its weights are not there, or its numbers fit no ring."""
+    if network.trained is None:
+        return None
+    try:
+        return Model(network.names[0], sphynx.compile_network(network.trained, calibrate=data).save(folder), None)
+    except SphynxError as error:
+        print(f"{network.names[0]}: random weights are measured instead: {error}", file=sys.stderr)
+        return None
 
 
 def latency_table(measured: Latencies) -> Iterator[str]:
@@ -142,7 +166,7 @@ def _line(one: Latency, row: BenchRow, by_relus: int, by_time: int) -> str:
         "; ".join(one.names),
         "; ".join(f"{100 * accuracy:.2f}" for accuracy in one.accuracies),
         *(f"{count:,}" for count in (one.relus, one.squares, one.comparisons, one.truncations)),
-        str(row.ring_bits),
+        f"{row.ring_bits}" if one.trained else f"{row.ring_bits}, random weights",
         f"{row.offline_s:.2f}",
         f"{1e3 * row.online_s:.0f}",
         f"{row.offline_bytes / 1e6:.1f}",
@@ -158,6 +182,7 @@ def main(words: Sequence[str] | None = None) -> int:
     """Return 1 where an answer was not the oracle's."""
     parser = argparse.ArgumentParser(prog="python -m reproduction.reduced_latency", description=__doc__.splitlines()[0])
     parser.add_argument("runs", type=Path, help="run folders, or the folder that they were packed into")
+    parser.add_argument("--data", help="that they were trained on: weights that are there are then compiled")
     parser.add_argument("-o", "--out", type=Path, default=Path("results", FOLDER, LATENCY))
     parser.add_argument(
         "--link", default="lan", help="loopback, lan, wan, or such as 20ms,300Mbit; with commas several"
@@ -170,13 +195,16 @@ def main(words: Sequence[str] | None = None) -> int:
     if out.is_file():
         measured = _continued(Latencies.from_json(json.loads(out.read_text()), str(out)), measured, out)
     out.parent.mkdir(parents=True, exist_ok=True)
+    data = None if options.data is None else sphynx.open_data(options.data)
+    assert data is None or isinstance(data, Data)
     with unpacked(options.runs) as runs:
-        known = {one.design for one in measured.networks}
         for design, network in networks_below(runs).items():
-            if design not in known:
+            trained = data is not None and network.trained is not None
+            if not any(one.design == design and one.trained >= trained for one in measured.networks):
                 print("; ".join(network.names), file=sys.stderr, flush=True)
-                found = measure(design, network, options.link, options.repeat)
-                measured = replace(measured, networks=(*measured.networks, found))
+                found = measure(design, network, data, options.link, options.repeat)
+                others = [one for one in measured.networks if one.design != design]
+                measured = replace(measured, networks=(*others, found))
                 out.write_text(json.dumps(measured.to_json(), indent=1) + "\n")
     print("\n".join(latency_table(measured)))
     return 0 if all(row.equal_to_oracle for one in measured.networks for row in one.rows) else 1

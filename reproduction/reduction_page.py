@@ -41,9 +41,11 @@ compiled. Minutes are of the last training, and of all that the reduction took, 
 LATENCIES = """## Private latency, measured
 
 Every network above that could be brought here, and the original, in one run; one picture, two processes, medians;
-every answer equal to the integer oracle's, bit for bit. Weights are random: time and bytes are those of any weights of
-these widths and masks in a ring of so many bits, which trained ones may need fewer of. Ranks are by ReLUs, and by time
-online: where they differ, ReLU counts say the wrong order. `python -m reproduction.reduced_latency runs/reduction`
+every answer equal to the integer oracle's, bit for bit. Networks whose weights were not brought here have random ones,
+whose ring of so many bits is wider than trained ones need: their times and bytes are upper bounds. Ranks are by ReLUs,
+and by time online: where they differ, ReLU counts say the wrong order.
+
+    python -m reproduction.reduced_latency runs/reduction --data cifar100
 """
 
 

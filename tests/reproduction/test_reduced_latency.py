@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from reproduction.reduced_latency import Latencies, main
 
+import sphynx
 from sphynx.cli.bench_options import describe_run
 from sphynx.errors import InputError
 from sphynx.reduce.results import REDUCTION, Reduced, ReduceResult
@@ -33,6 +34,21 @@ def test_the_table_is_made_in_one_run(tmp_path: Path, capsys: pytest.CaptureFixt
     assert main(words) == 0 and json.loads(out.read_text()) == measured
     printed = capsys.readouterr().out
     assert "### GMW over loopback" in printed and printed.count("| autorep-50k |") == 2
+
+
+@pytest.mark.slow
+def test_trained_weights_are_measured_once_they_are_there(tmp_path: Path) -> None:
+    """Trained ones need a narrower ring; a row with random weights gives way to them."""
+    runs, out = tmp_path / "runs", tmp_path / "out.json"
+    sphynx.train_network(replace(STREAM, classes=10), "digits", out=runs / "teacher", settings={"epochs": 1})
+    words = [str(runs), "-o", str(out), "--link", "loopback", "--repeat", "1"]
+    assert main(words) == 0
+    random = Latencies.from_json(json.loads(out.read_text())).networks
+    assert main([*words, "--data", "digits"]) == 0
+    trained = Latencies.from_json(json.loads(out.read_text())).networks
+    assert [one.trained for one in (*random, *trained)] == [False, True]
+    assert trained[0].rows[0].ring_bits < random[0].rows[0].ring_bits
+    assert main(words) == 0 and Latencies.from_json(json.loads(out.read_text())).networks == trained
 
 
 def test_rows_of_two_versions_are_not_mixed(tmp_path: Path) -> None:
