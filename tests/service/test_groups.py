@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 
 import sphynx
+from sphynx.core import rlwe
 from sphynx.errors import BundleRefusedError, ConnectionLostError, PeerGaveUpError, SphynxError
 from sphynx.program.interpret import interpret
 from sphynx.protocol.bundle import Bundle
 from sphynx.protocol.inference_client import InferenceClient
-from sphynx.protocol.linear_plan import plan_group
+from sphynx.protocol.linear_plan import plan_group, plan_program
 from sphynx.service import session
 from sphynx.service.ledger import Ledger
 from sphynx.service.local import HOST, LocalServer, running_server
@@ -27,6 +28,10 @@ from tests.service.tiny import OWNER, save_tiny, some_bundle, some_entry, tiny_p
 
 PROGRAM = tiny_program()
 GROUP = plan_group(PROGRAM).images
+ONE_SET_BYTES = max(
+    sum(rlwe.prepared_bytes(plan.params, conv) for conv in plan.convs.values())
+    for plan in (plan_program(PROGRAM), plan_group(PROGRAM))
+)
 
 
 def test_a_group_is_reserved_as_a_whole(tmp_path: Path) -> None:
@@ -69,12 +74,18 @@ def test_a_group_of_which_one_cannot_be_written_leaves_nothing(tmp_path: Path) -
 @pytest.fixture
 def server(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[LocalServer]:
     save_tiny(tmp_path / "compiled")
-    processes = getattr(request, "param", 1)
-    with running_server(tmp_path / "compiled", tmp_path / "running", processes=processes) as running:
+    processes, memory_bytes = getattr(request, "param", (1, None))
+    limits = Limits(weight_memory_bytes=memory_bytes)
+    with running_server(tmp_path / "compiled", tmp_path / "running", limits=limits, processes=processes) as running:
         yield running
 
 
-@pytest.mark.parametrize("server", [1, 2], indirect=True, ids=["one process", "workers"])
+@pytest.mark.parametrize(
+    "server",
+    [(1, None), (2, None), (1, ONE_SET_BYTES), (2, ONE_SET_BYTES)],
+    indirect=True,
+    ids=["one process", "workers", "memory for one set of weights", "workers, and memory for one set"],
+)
 def test_a_client_prepares_groups_and_each_bundle_answers(server: LocalServer, tmp_path: Path) -> None:
     program, weights = save_tiny(tmp_path / "compiled")
     pixels = np.random.default_rng(0).integers(0, 256, (GROUP + 3, *program.image)).astype(np.uint8)
