@@ -157,14 +157,19 @@ def _card(run: Path, name: str, network: AnyNetwork, evaluation: Mapping[str, An
             "minutes": result["minutes"],
             "device": result["device"],
             "provenance": {
-                key: environment[key]
-                for key in ("sphynx", "source_sha256", "commit", "python", "cuda", "packages", "command")
-            },
+                key: environment[key] for key in ("sphynx", "source_sha256", "commit", "python", "cuda", "packages")
+            }
+            | {"command": [_without_folders(word) for word in environment["command"]]},
         }
     except KeyError as error:
         raise InputError(
             f"the run's files do not say {error}", where=str(run), remedy="Give the folder of one finished training."
         ) from None
+
+
+def _without_folders(word: str) -> str:
+    """The last name of a whole path, which says nothing on other machines."""
+    return Path(word).name if Path(word).is_absolute() else word
 
 
 def _terms(data: str) -> str:
