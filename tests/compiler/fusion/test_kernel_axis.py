@@ -30,7 +30,7 @@ def test_useful_taps_are_those_that_some_output_multiplies_with_a_pixel(
     used = np.array(data.draw(st.lists(st.booleans(), min_size=axis.taps, max_size=axis.taps)))
     wanted = [
         tap
-        for tap in np.flatnonzero(used)
+        for tap in np.flatnonzero(used).tolist()
         if any(0 <= axis.stride * output - axis.before + tap < axis.length for output in range(outputs))
     ]
     assert _useful(used, axis, outputs) == (wanted or [0])
