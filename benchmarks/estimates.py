@@ -55,7 +55,7 @@ def measure_beside(
                     before, row, after = after, measure.row(model, backend, name, link), measure.rates()
                     attempts.append((drift(before, after), row, mean_rates(before, after)))
                 change, row, rates = min(attempts, key=lambda attempt: attempt[0])
-                yield beside(model, backend, row, rates, change)
+                yield beside(model, backend, row, rates, change, link or LINKS["loopback"])
 
 
 @dataclass(frozen=True)
@@ -74,8 +74,8 @@ class Measure:
         return row
 
 
-def beside(model: Model, backend: Backend, row: BenchRow, rates: Rates, change: float) -> Beside:
-    found = estimated(model, backend, row, rates, LINKS[row.link])
+def beside(model: Model, backend: Backend, row: BenchRow, rates: Rates, change: float, link: Link) -> Beside:
+    found = estimated(model, backend, row, rates, link)
     work = estimated(model, backend, row, replace(rates, cores=1), LINKS["loopback"])
     return Beside(
         row.model,
@@ -120,12 +120,17 @@ def main() -> None:
     parse.add_argument("-o", "--out", type=Path, help="a JSON file of the rows")
     parse.add_argument("--add", action="store_true", help="to the rows that the file has, measured on the same machine")
     told = parse.parse_args()
+    if told.add and not (told.out and told.out.is_file()):
+        parse.error("--add needs --out with a file that is there")
     machine, source = describe_run()
+    kept = read_kept(told.out) if told.add else BesideRun(machine, source, ())
+    if (kept.source.source_sha256, kept.machine.system) != (source.source_sha256, machine.system):
+        parse.error(f"{told.out}: its rows are of another version, or of another machine; give another file")
     with tempfile.TemporaryDirectory(prefix="sphynx-estimates-") as temporary:
         folder = Path(temporary)
         models = list(models_named(told.networks, told.programs or folder))
         measure = Measure(make_local_keys(folder / "keys").open_channel, told.repeat)
-        rows = [*read_kept(told.out).rows] if told.add else []
+        rows = [*kept.rows]
         for row in measure_beside(models, parse_backends(told.backend, "--backend"), links_for(told.link), measure):
             rows.append(row)
             print(

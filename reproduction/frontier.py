@@ -205,7 +205,7 @@ class Plan:
     def train_final(self, one: str, out: Path, epochs: int | None = None) -> None:
         network, _, seed = one.partition("/seed-")
         settings = json.loads(self.choice_file.read_text())["settings"] | self.final_values
-        settings["epochs"] = epochs or json.loads(self.epochs_file.read_text())["epochs"]
+        settings["epochs"] = epochs or self.epochs or json.loads(self.epochs_file.read_text())["epochs"]
         if settings["epochs"] < 20:
             settings["warmup_epochs"] = 1
         self._train(self.design(network), out, settings, int(seed), "all")

@@ -65,6 +65,10 @@ def join_images(files: Sequence[Path]) -> Kept:
     for file in files:
         with np.load(file) as opened:
             parts.append({name: opened[name] for name in opened.files})
+    if any(not np.array_equal(part["seeds"], parts[0]["seeds"]) for part in parts):
+        raise InputError(
+            "the files are of different seeds", where=str(files[-1]), remedy="Judge folds of the same seeds."
+        )
     groups = [set(part["groups"].tolist()) for part in parts]
     if len(set[int]().union(*groups)) < sum(map(len, groups)):
         raise InputError(

@@ -48,7 +48,7 @@ HEADS = ("network", "accuracy, %", "ReLUs", "squares", "comparisons", "truncatio
 class Network:
     names: tuple[str, ...]  # of all whose design is this one
     folders: tuple[Path, ...]
-    accuracies: tuple[float, ...]
+    accuracies: tuple[float | None, ...]
 
     @property
     def trained(self) -> Path | None:
@@ -62,7 +62,7 @@ class Latency(Record):
 
     names: tuple[str, ...]
     design: str  # its fingerprint
-    accuracies: tuple[float, ...]
+    accuracies: tuple[float | None, ...]
     relus: int
     comparisons: int
     squares: int
@@ -101,9 +101,9 @@ def networks_below(runs: Path) -> dict[str, Network]:
         if not (folder / DESIGN).is_file():
             continue
         design = design_fingerprint(load_any_design(folder / DESIGN))
-        accuracy = [json.loads((folder / RESULT).read_text())["accuracy"]] if (folder / RESULT).is_file() else []
+        accuracy = json.loads((folder / RESULT).read_text())["accuracy"] if (folder / RESULT).is_file() else None
         known = found.get(design, Network((), (), ()))
-        found[design] = Network((*known.names, name), (*known.folders, folder), (*known.accuracies, *accuracy))
+        found[design] = Network((*known.names, name), (*known.folders, folder), (*known.accuracies, accuracy))
     return found
 
 
@@ -149,6 +149,8 @@ def latency_table(measured: Latencies) -> Iterator[str]:
     yield f"{machine.architecture}, {machine.cores} cores, {', '.join(machine.cpu_features)};"
     yield f"load {min(loads):g} to {max(loads):g} before each network; wire {measured.source.wire}, commit"
     yield f"{measured.source}."
+    equal = [row.equal_to_oracle for one in measured.networks for row in one.rows]
+    yield f"{sum(equal)} of {len(equal)} answers are equal to the oracle's."
     for link, backend in modes_of(measured):
         rows = [
             (one, row) for one in measured.networks for row in one.rows if (row.link, row.backend) == (link, backend)
@@ -164,7 +166,7 @@ def latency_table(measured: Latencies) -> Iterator[str]:
 def _line(one: Latency, row: BenchRow, by_relus: int, by_time: int) -> str:
     cells = [
         "; ".join(one.names),
-        "; ".join(f"{100 * accuracy:.2f}" for accuracy in one.accuracies),
+        "; ".join("" if accuracy is None else f"{100 * accuracy:.2f}" for accuracy in one.accuracies),
         *(f"{count:,}" for count in (one.relus, one.squares, one.comparisons, one.truncations)),
         f"{row.ring_bits}" if one.trained else f"{row.ring_bits}, random weights",
         f"{row.offline_s:.2f}",

@@ -33,7 +33,11 @@ def draw_reductions(results: Path) -> Drawing:
     measured = read_latencies(results)
     panels = [("CIFAR-100: accuracy against ReLUs", _draw_relus(results))]
     for link, backend in modes_of(measured) if measured else ():
-        known = [one for one in measured.networks if one.accuracies] if measured else []
+        known = (
+            [one for one in measured.networks if any(accuracy is not None for accuracy in one.accuracies)]
+            if measured
+            else []
+        )
         if known:
             panels.append(
                 (f"Accuracy against private latency: {BACKEND_NAMES[backend]} over {link}", _draw(known, link, backend))
@@ -51,8 +55,8 @@ def _draw(known: Sequence[Latency], link: str, backend: str) -> Drawing:
             Point(1e3 * row.online_s, 100 * accuracy, _tell(name, accuracy, one, row))
             for one in known
             for row in one.rows
-            for name, accuracy in zip(one.names, one.accuracies, strict=False)
-            if (row.link, row.backend, method_of(name)) == (link, backend, method)
+            for name, accuracy in zip(one.names, one.accuracies, strict=True)
+            if accuracy is not None and (row.link, row.backend, method_of(name)) == (link, backend, method)
         ]
         mark: Mark = "square" if method in PAPERS else "circle"
         series.append(Series(PAPERS.get(method, method), points, colour[method], mark, joined=False))

@@ -40,9 +40,9 @@ compiled. Minutes are of the last training, and of all that the reduction took, 
 
 LATENCIES = """## Private latency, measured
 
-Every network above that could be brought here, and the original, in one run; one picture, two processes, medians;
-every answer equal to the integer oracle's, bit for bit. Networks whose weights were not brought here have random ones,
-whose ring of so many bits is wider than trained ones need: their times and bytes are upper bounds. Ranks are by ReLUs,
+The original and every network whose design is there, in one run; one picture, two processes, medians. Each answer is
+compared with the integer oracle's, bit for bit. Networks without weights there, or whose numbers fit no ring, have
+random weights, whose ring is wider than trained ones need: their times and bytes are upper bounds. Ranks are by ReLUs,
 and by time online: where they differ, ReLU counts say the wrong order.
 
     python -m reproduction.reduced_latency runs/reduction --data cifar100
@@ -65,7 +65,7 @@ def _teacher(results: Path) -> Iterator[str]:
         yield f"The teacher, which is to reach {100 * LEAST_TEACHER:.1f} %: {NOT_RUN}."
         return
     result = teacher.result
-    yield f"The teacher, kept in eight bits: {100 * result.accuracy:.2f} % after {result.epochs} epochs and "
+    yield f"The teacher, kept in eight bits: {100 * result.accuracy:.2f} % after {result.epochs} epochs and"
     yield f"{result.minutes:.1f} minutes."
 
 

@@ -300,6 +300,7 @@ class LinearServer:
             own_inputs = [inputs[at] for at in block.inputs] if conv.plan.is_grouped else inputs
             counts = [conv.plan.used_counts[reply] for reply in block.replies]
             wire, share = self._answer(weights, own_inputs, tiles, conv.plan.used_index, counts)
+            del weights  # before the next are transformed: the memory of one block is enough
             if len(counts) == conv.plan.replies_per_tile:
                 return wire, conv.plan.unpack(share, images)
             cuts = np.cumsum([self.params.reply_bytes(count) for count in counts])[:-1]

@@ -22,8 +22,9 @@ def group_size(program: Program) -> int:
 @lru_cache(maxsize=16)
 def planned_he(program: Program, bundles: int = 1, weight_memory_bytes: int | None = None) -> dict[str, HeWork]:
     """Count the homomorphic work of each linear map for one bundle of a group of `bundles`. An upload counts for the
-    map that reads it first. A server that is always asked for as many holds those weights that fit its memory, map
-    after map (weight_memory.py), and transforms the others each time."""
+    map that reads it first. A server of one process that is always asked for as many holds those weights that fit
+    its memory, map after map (weight_memory.py), and transforms the others each time; several processes hold those of
+    single bundles first."""
     plan = plan_images(program, bundles)
     images, sent = plan.whole(bundles), set[Upload]()
     free_bytes = inf if weight_memory_bytes is None else weight_memory_bytes
