@@ -119,7 +119,7 @@ def _original(results: Path) -> Series:
     assert teacher is not None
     relus = ResNet18Design(64, *DATA_SETS[DATA], "small").relus
     tip = f"ResNet18, the original: {100 * teacher.result.accuracy:.2f} %, {relus:,} ReLUs"
-    return Series("the original", [Point(relus, 100 * teacher.result.accuracy, tip)], "s0", "square")
+    return Series("the original", [Point(relus, 100 * teacher.result.accuracy, tip)], "ink", "triangle")
 
 
 def _cited(name: str, cited: Sequence[Published], role: str) -> Series:
