@@ -18,6 +18,7 @@ from sphynx.errors import InputError
 from sphynx.program.interpret import evaluate, interpret
 from sphynx.space.tally import Shape
 from tests.compiler.frontend.against_torch import MEAN, STD, assert_two_processes_agree, pixels
+from tests.compiler.frontend.onnx_models import Maker, write
 from tests.compiler.frontend.test_onnx_operators import exported
 from tests.compiler.frontend.torch_modules import IMAGE, Body, Call
 
@@ -132,6 +133,8 @@ MIXED: dict[str, Callable[[Tensor], Tensor]] = {  # where the batch is the axis 
     "softmax": lambda x: x.softmax(1),
     "mean": lambda x: x.mean(1, keepdim=True),
     "norm": lambda x: functional.layer_norm(x.permute(0, 2, 1), (1,)),
+    "norm of all": lambda x: functional.layer_norm(x, x.shape),
+    "mean of several": lambda x: x.mean((0, 1), keepdim=True),
     "matrices": lambda x: x.permute(0, 2, 1) @ x,
 }
 
@@ -142,3 +145,19 @@ def test_images_of_a_batch_that_lies_behind_are_kept_apart(mixed: str) -> None:
     with pytest.raises(InputError, match="is over an axis of one element") as refused:
         read_module(behind.double(), Shape(*IMAGE), approximate=True).trace(MEAN, STD, outline=True)
     assert "Images of a batch must be kept apart" in refused.value.remedy
+
+
+@pytest.mark.parametrize(("axis", "opset", "refused"), [(0, 12, True), (0, 17, False), (-1, 12, False)])
+def test_a_softmax_before_opset_13_takes_the_axes_behind_its_own(
+    axis: int, opset: int, refused: bool, tmp_path: Path
+) -> None:
+    make = Maker()
+    x = make.node("Reshape", "x", make.constant(np.array([-1, 16, 4])))
+    x = make.node("Softmax", make.node("Transpose", x, perm=[1, 0, 2]), axis=axis)
+    x = make.node("Flatten", make.node("Transpose", x, perm=[1, 0, 2]))
+    path = write(make.model(make.dense(x, 64, 4), opset), tmp_path / "network.onnx")
+    if refused:
+        with pytest.raises(InputError, match="is over an axis of one element of 16x1x4"):
+            read_network(path, approximate=True).trace(MEAN[:1], STD[:1], outline=True)
+    else:
+        read_network(path, approximate=True).trace(MEAN[:1], STD[:1], outline=True)

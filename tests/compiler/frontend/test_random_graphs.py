@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from torch import nn
 from torch.nn import functional
+from torch.onnx.errors import SymbolicValueError
 
 from sphynx.compiler.frontend.export.module import read_module
 from sphynx.compiler.frontend.onnx.file import read_network
@@ -133,9 +134,18 @@ PADDING_ALONE = nn.Sequential(  # the convolution's outputs read nothing else
     nn.Linear(2, 3),
 ).double()
 
+NORM_BEHIND_PAD = nn.Sequential(
+    nn.ReplicationPad2d((1, 0, 0, 1)),
+    nn.BatchNorm2d(IMAGE[0], affine=False),
+    nn.AdaptiveAvgPool2d(1),
+    nn.Flatten(),
+    nn.Linear(IMAGE[0], 3),
+).double()
+
 
 @settings(max_examples=3, suppress_health_check=list(HealthCheck))
 @example(network=PADDING_ALONE)
+@example(network=NORM_BEHIND_PAD.eval())
 @given(network=networks())
 def test_both_readers_equal_torch(network: nn.Module, tmp_path: Path) -> None:
     read_both_ways(network, tmp_path)
@@ -153,6 +163,11 @@ def read_both_ways(network: nn.Module, tmp_path: Path) -> None:
     with torch.no_grad():
         expected = network(torch.from_numpy(pixels / 255)).numpy()
     bound = 1e-9 * (1 + np.abs(expected).max())
-    read = read_module(network, Shape(*IMAGE)), read_network(exported(network, tmp_path / "network.onnx"))
+    read = [read_module(network, Shape(*IMAGE))]
+    try:
+        read.append(read_network(exported(network, tmp_path / "network.onnx")))
+    except SymbolicValueError as error:  # torch's exporter has lost the channels behind a pad
+        if "batch_norm for unknown channel size" not in str(error):
+            raise
     for found in read:
         assert all(np.abs(got - expected).max() < bound for got in logits(found, pixels))

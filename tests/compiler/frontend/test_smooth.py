@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from torch import nn
 
@@ -117,6 +117,7 @@ def test_activations_that_are_not_numbers_are_refused(number: float) -> None:
 
 
 @settings(max_examples=15)
+@example(function="inverse_root", centre=0.09765625, spread=5.5, knees=3, seed=1)  # steepest within a part of the grid
 @given(
     function=st.sampled_from(sorted(CURVES)),
     centre=st.floats(-5, 5),
@@ -128,11 +129,12 @@ def test_a_fit_is_as_far_off_as_it_says(function: str, centre: float, spread: fl
     sample = np.random.default_rng(seed).normal(centre, spread, 2000)
     found = fit(CURVES[function], sample, knees)
     x = np.linspace(found.low, found.high, 3001)
-    wrong = np.abs(found(x) - CURVES[function](x))
-    assert wrong.max() <= 1.05 * found.largest_error + 1e-9
+    exactly = CURVES[function](x)
+    rounding = 1e-9 * (1 + np.abs(exactly).max())
+    assert np.abs(found(x) - exactly).max() <= 1.05 * found.largest_error + rounding
     assert len(found.knees) <= knees
-    straight = np.abs(CURVES[function](x) - CURVES[function](np.array(centre))).max()
-    assert found.rms_error <= straight + 1e-9  # never worse than a constant
+    straight = np.abs(exactly - CURVES[function](np.array(centre))).max()
+    assert found.rms_error <= straight + rounding  # never worse than a constant
     slopes = np.ldexp(np.cumsum(found.changes), 14)
     assert np.allclose(slopes, np.rint(slopes), atol=1e-6) or np.abs(found.changes).max() < 0.2
 

@@ -10,7 +10,7 @@ once more, so that the error that is reported is that of the rounded function.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import frexp
 
 import numpy as np
@@ -21,6 +21,8 @@ SLOPE_BITS = 12  # they are fitted, so that fewer than a factor may have lose no
 _GRID = 256
 _EVEN_SHARE = 0.1  # of the weight, spread evenly over the range: rare values matter a little, too
 _STEPS = 30
+_HALVINGS, _HALVED = 50, 64  # of the grid on which the largest error is sought, and how many of its parts at once
+_CLOSE = 0.01
 
 Function = Callable[[Floats], Floats]
 
@@ -57,11 +59,36 @@ def fit(function: Function, sample: Floats, count: int, *, relative: bool = Fals
     if not kept.any():
         kept[0] = True
     offset, knees = _move(x, wanted, root, knees[kept], rounded[kept])
-    fine = np.concatenate([drawn, np.linspace(low, high, 16 * _GRID), knees])  # errors peak at knees
-    exactly = function(fine)
-    wrong = np.abs((offset + _hinges(fine, knees) @ rounded[kept] - exactly) / (exactly if relative else 1))
-    rms = float(np.sqrt(np.square(wrong[:_GRID]).mean()))
-    return Fit(offset, knees, rounded[kept], low, high, rms, float(wrong.max()))
+    made = Fit(offset, knees, rounded[kept], low, high, rms_error=0.0, largest_error=0.0)
+    exactly = function(drawn)
+    wrong = (made(drawn) - exactly) / (exactly if relative else 1)
+    rms = float(np.sqrt(np.square(wrong).mean()))
+    return replace(made, rms_error=rms, largest_error=_largest_error(function, made, drawn, relative=relative))
+
+
+def _largest_error(function: Function, made: Fit, drawn: Floats, *, relative: bool) -> float:
+    """Search a grid, which is halved where an error could be larger than any that was seen: between two of its points,
+    beside which neither function turns, none is beyond both values of the one against both values of the other."""
+    pole = np.clip([0.0], made.low, made.high)  # of logarithms, roots and reciprocals
+    x = np.unique(np.concatenate([drawn, np.linspace(made.low, made.high, 16 * _GRID), made.knees, pole]))
+    left, right = x[:-1], x[1:]
+    largest = float(_errors(made(x), function(x), relative=relative).max())
+    for _ in range(_HALVINGS):
+        fitted, exactly = (made(left), made(right)), (function(left), function(right))
+        most = np.max([_errors(one, other, relative=relative) for one in fitted for other in exactly], axis=0)
+        worst = np.argsort(most)[-_HALVED:]
+        worst = worst[most[worst] > largest * (1 + _CLOSE)]
+        if not len(worst):
+            break
+        middle = (left[worst] + right[worst]) / 2
+        largest = max(largest, float(_errors(made(middle), function(middle), relative=relative).max()))
+        left, right = np.concatenate([left[worst], middle]), np.concatenate([middle, right[worst]])
+    return largest
+
+
+def _errors(made: Floats, exactly: Floats, *, relative: bool) -> Floats:
+    wrong: Floats = np.abs((made - exactly) / (exactly if relative else 1))
+    return wrong
 
 
 def _hinges(x: Floats, knees: Floats) -> Floats:

@@ -64,10 +64,19 @@ def _behind_one_more(walker: Walker, op: Operation) -> Operation:
 def _refuse_one_element(op: Operation, moved: Operation, values: list[Value]) -> None:
     lengths = values[0].dims
     if op.kind in _ALONG:
-        rank = len(lengths) + 1
-        axes = moved.attributes.get("axes", [moved.attributes.get("axis", -1)])
-        over = [lengths[(axis + rank if axis < 0 else axis) - 1] for axis in axes if -rank < axis < rank]
+        over = [lengths[place - 1] for place in _places_along(moved, len(lengths) + 1) if 1 <= place <= len(lengths)]
     else:
         over = [lengths[-1]] if op.kind == "MatMul" and len(values) > 1 else []
     if 1 in over:
         raise op.refusal(f"is over an axis of one element of {'x'.join(map(str, lengths))}", BATCH)
+
+
+def _places_along(op: Operation, rank: int) -> list[int]:
+    """All axes that it takes together, counted from the front."""
+    if op.kind in ("ReduceMean", "ReduceSum"):
+        every = [] if op.attributes.get("noop_with_empty_axes") else list(range(rank))
+        return [axis + rank * (axis < 0) for axis in op.attributes.get("axes", ())] or every
+    axis = op.attributes["axis"]
+    first = axis + rank * (axis < 0)
+    takes_all_that_follow = op.kind == "LayerNormalization" or op.opset < 13
+    return list(range(first, rank)) if takes_all_that_follow else [first]
