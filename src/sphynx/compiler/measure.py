@@ -13,9 +13,11 @@ from sphynx.compiler.side_by_side import side_by_side
 from sphynx.compiler.winograd import TiledKernel, pays
 from sphynx.errors import InputError
 from sphynx.program.convolve import Array, Kernel
-from sphynx.program.interpret import Weights, apply_step, evaluate, images_at_once
+from sphynx.program.interpret import Weights, apply_step, evaluate, images_at_once, last_uses
 from sphynx.program.ir import INPUT, Graph, Linear, Step
 from sphynx.run.update import Listener, Update, ignore
+
+_MADE_WITH = 9  # tensors as large as the largest: a kernel that unfolds a map, or takes tiles of it, holds as many
 
 
 @dataclass
@@ -78,7 +80,7 @@ def measure_parts(fused: Fused, pixels: Array, strides: tuple[int, ...], progres
     run = _BatchRun(fused, pixels, images_at_once(fused.graph))
     sizes: list[dict[str, Size]] = [{name: Size() for name in fused.graph.shapes} for _ in strides]
     logits: list[Array] = []
-    with side_by_side() as mapped:
+    with side_by_side(call_bytes(fused.graph)) as mapped:
         for first, (made, answers) in zip(run.starts, mapped(run, run.starts), strict=True):
             for stride, found in zip(strides, sizes, strict=True):
                 chosen = slice(-first % stride, None, stride)
@@ -92,6 +94,17 @@ def measure_parts(fused: Fused, pixels: Array, strides: tuple[int, ...], progres
     return [
         Measured(fused, pixels[::stride], found, every[::stride]) for stride, found in zip(strides, sizes, strict=True)
     ]
+
+
+def call_bytes(graph: Graph) -> int:
+    """The most memory that a batch takes, in doubles: the tensors that are kept at once, and what one is made with."""
+    sizes, last_use = {name: shape.size for name, shape in graph.shapes.items()}, last_uses(graph)
+    kept = most = sizes[INPUT]
+    for number, step in enumerate(graph.steps):
+        kept += sizes[step.name]
+        most = max(most, kept)
+        kept -= sum(sizes[source] for source in set(step.sources) if last_use[source] == number)
+    return 8 * images_at_once(graph) * (most + _MADE_WITH * max(sizes.values()))
 
 
 class _BatchRun:

@@ -24,7 +24,7 @@ import numpy as np
 
 from sphynx.compiler.fusion.approximate import Approximation
 from sphynx.compiler.fusion.fuse import Fused
-from sphynx.compiler.measure import Measured, Size
+from sphynx.compiler.measure import Measured, Size, call_bytes
 from sphynx.compiler.precision import Precision
 from sphynx.compiler.rounding import corrected, rounded, rounded_factors
 from sphynx.compiler.side_by_side import side_by_side
@@ -304,7 +304,7 @@ def _quantise_steps(
     """The integer steps, each run on the calibration images; the largest value that each made; the outputs."""
     steps: list[Step] = []
     stage = f"trying weights of {quantiser.precision.weight_bits} bits on {len(pixels)} inputs"
-    with side_by_side() as mapped:
+    with side_by_side(call_bytes(graph)) as mapped:
         trial = Trial(graph, pixels, mapped)
         for number, original in enumerate(graph.steps):
             progress(Update(stage, number, len(graph.steps)))

@@ -1,5 +1,7 @@
 """Cuts by cost: whole cells where that is cheap, chains where borders would cost more than they save."""
 
+import gc
+import weakref
 from collections.abc import Callable, Collection
 from dataclasses import replace
 from functools import partial
@@ -8,7 +10,7 @@ import numpy as np
 import torch
 
 from sphynx.compiler.frontend.torch_network import trace
-from sphynx.compiler.fusion.affine import Window
+from sphynx.compiler.fusion.affine import Node, Window, compose_outline, keeping_outlines
 from sphynx.compiler.fusion.choose import choose_cuts
 from sphynx.compiler.fusion.fuse import Fused, Fuser, truncated_joint
 from sphynx.compiler.precision import Precision
@@ -117,3 +119,14 @@ def test_memory_and_bundles_set_the_price() -> None:
     held, tight = (Deployment("gmw", LINKS["lan"], 1, memory) for memory in (None, 0))
     assert weights(tight) < weights(held)
     assert weights(replace(tight, bundles=1000)) > weights(tight)
+
+
+def test_outlines_are_kept_no_longer_than_a_search() -> None:
+    node, weights = Node(Shape(1, 4, 4), {}, np.ones((1, 4, 4))), np.ones((1, 1, 3, 3))
+    window = Window(3, 3, 4, 4, top=1, left=1)
+    with keeping_outlines():
+        kept = weakref.ref(compose_outline(node, weights, window, 1).bias)
+        gc.collect()
+        assert compose_outline(node, weights, window, 1).bias is kept() is not None
+    gc.collect()
+    assert kept() is None

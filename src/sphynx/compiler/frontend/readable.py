@@ -6,8 +6,8 @@ may take long. Float networks are judges: each answers integer images one way or
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -21,14 +21,15 @@ from sphynx.compiler.frontend.export.module import evaluating, name_outputs
 from sphynx.compiler.frontend.onnx.feed import Feed
 from sphynx.compiler.frontend.onnx.file import runnable
 from sphynx.compiler.fusion.fuse import Fused
-from sphynx.compiler.side_by_side import side_by_side
+from sphynx.compiler.side_by_side import Map, limit_openmp, side_by_side
 from sphynx.data.images import Statistics
 from sphynx.program.convolve import Array
 from sphynx.program.ir import Graph
 from sphynx.program.judgement import SINGLE_PRECISION
 from sphynx.space.files import AnyDesign
 
-BATCH = 50  # of networks of ours; others may know a batch of one only
+_BATCH, _BATCH_NUMBERS = 50, 1 << 20  # of networks of ours: images, and the numbers in them
+_MAPS = 64  # as large as all images of a batch: about what a call takes
 
 
 class Walk(Protocol):
@@ -76,31 +77,38 @@ class Judge:
     resolution: float  # of the numbers that it computes in, relative to 1
 
 
-def torch_judge(module: nn.Module, batch: int = 1, outputs: Sequence[str] = ()) -> Judge:
+def torch_judge(module: nn.Module, outputs: Sequence[str] = (), *, is_ours: bool = False) -> Judge:
+    """Networks of ours answer batches side by side. Others are called with one image after the other, in the caller's
+    thread: they may know a batch of one only, and may keep things from one call to the next, in hooks as well."""
+
     def answer(images: Array, mean: Statistics, std: Statistics) -> Array:
         kept = next(module.parameters(), torch.zeros(()))
+        batch = max(1, min(_BATCH, _BATCH_NUMBERS // images[0].size)) if is_ours else 1
+        calls: AbstractContextManager[Map] = nullcontext(_one_by_one)
+        if is_ours:
+            taken = kept.element_size() * batch * images[0].size * _MAPS
+            calls = side_by_side(taken, begin=_limit_torch)
 
         @torch.no_grad()  # of each thread's own
         def answers(first: int) -> Array:
             x = torch.from_numpy(_normalise(images[first : first + batch], mean, std)).to(kept.device, kept.dtype)
             return _joined(module(x), outputs, len(x))
 
-        with evaluating(module), _one_torch_thread(), side_by_side() as mapped:
+        with evaluating(module), calls as mapped:
             return np.concatenate(list(mapped(answers, range(0, len(images), batch))))
 
     kinds = {parameter.dtype for parameter in module.parameters() if parameter.is_floating_point()}
     return Judge("torch", answer, max((torch.finfo(kind).eps for kind in kinds), default=SINGLE_PRECISION))
 
 
-@contextmanager
-def _one_torch_thread() -> Iterator[None]:
-    """For each thread that asks torch: torch's own would wait for one another after each layer."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
+def _one_by_one(call: Callable[..., Any], /, *items: Iterable[Any]) -> Iterator[Any]:
+    return map(call, *items)
+
+
+def _limit_torch() -> None:
+    """Let torch start no threads for this one. It first takes over the process's number, which stays as it is."""
+    torch.get_num_threads()
+    limit_openmp()
 
 
 def _joined(answer: Any, outputs: Sequence[str], count: int) -> Array:

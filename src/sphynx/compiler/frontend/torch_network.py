@@ -13,7 +13,7 @@ from sphynx.compiler.frontend.activation import walk_activation
 from sphynx.compiler.frontend.cells import average_windows
 from sphynx.compiler.frontend.designed import walk_design
 from sphynx.compiler.frontend.graph import walk_graph
-from sphynx.compiler.frontend.readable import BATCH, Readable, Walk, torch_judge
+from sphynx.compiler.frontend.readable import Readable, Walk, torch_judge
 from sphynx.compiler.frontend.torch_layers import TorchNumbers, array_of, fixed_norm, kernel_of
 from sphynx.compiler.fusion.affine import Node, Window
 from sphynx.compiler.fusion.fuse import Fused, Fuser
@@ -43,7 +43,7 @@ def read_trained(trained: TrainedNetwork) -> Readable:
         trained.std,
         name,
         network.design,
-        judge=partial(torch_judge, network, BATCH),
+        judge=partial(torch_judge, network, is_ours=True),
         class_names=trained.class_names,
         made_from=f"model {name}" if trained.is_model else "",
     )

@@ -9,12 +9,16 @@ borders.
 
 Elements of tensors as they are stay apart as selections (selection.py) until a kernel has to be made of them.
 
-Compositions of outlines are kept: a search for cuts outlines one network many times, and most of it stays the same.
+Compositions of outlines are kept for as long as a block says: a search for cuts outlines one network many times, and
+most of it stays the same.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import product
@@ -191,11 +195,23 @@ def compose_outline(node: Node, weights: Floats, window: Window, channels: int, 
     kernels = tuple((reads, kernel.shape, kernel.tobytes()) for reads, kernel in node.kernels.items())
     numbers = (node.bias.tobytes(), weights.shape, weights.tobytes())
     key = (node.shape, kernels, *numbers, window, channels, groups)
-    return replace(_compose(_Question(key, node, weights)))
+    return replace(_composed.get()(_Question(key, node, weights)))
 
 
-@lru_cache(_KEPT_OUTLINES)
+@contextmanager
+def keeping_outlines() -> Iterator[None]:
+    """Within the block, in this thread, outlines are composed once."""
+    before = _composed.set(lru_cache(_KEPT_OUTLINES)(_compose))
+    try:
+        yield
+    finally:
+        _composed.reset(before)
+
+
 def _compose(question: _Question) -> Node:
     *_, window, channels, groups = question.key
     assert isinstance(window, Window) and isinstance(channels, int) and isinstance(groups, int)
     return compose(question.node, question.weights, window, channels, groups)
+
+
+_composed: ContextVar[Callable[[_Question], Node]] = ContextVar("composed outlines", default=_compose)

@@ -15,6 +15,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice, product
 
+from sphynx.compiler.fusion.affine import keeping_outlines
 from sphynx.compiler.fusion.fuse import Fused, truncated_joint
 from sphynx.compiler.fusion.graph_builder import SUM_SUFFIX
 from sphynx.compiler.precision import Precision
@@ -36,6 +37,7 @@ _FEW_JOINTS = 2  # all their states are tried
 _PATIENCE = 4  # widths: a link of a chain takes a dozen bits
 
 
+@keeping_outlines()
 def choose_cuts(outline: Outline, precision: Precision = Precision(), deployment: Deployment = Deployment()) -> Cuts:
     """`outline` makes the network's outline with these cuts."""
     joints = outline(()).joints
