@@ -1,6 +1,7 @@
 """Prepared weights beyond a memory bound are transformed when they are needed: results are the same, bit for bit."""
 
 import os
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -21,6 +22,7 @@ from sphynx.protocol.linear_plan import plan_group, plan_images, plan_program
 from sphynx.protocol.planned_he import planned_he
 
 GROUP = 16
+WAIT_S = 60.0
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -109,6 +111,30 @@ def test_both_in_turn_do_not_drop_each_others_weights(pair: _Pair) -> None:
         pair.ask(1)
         pair.ask(1)
     assert pair.values(1) == before
+
+
+def test_nobody_waits_for_another_threads_transformation(pair: _Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, may_end = threading.Event(), threading.Event()
+    maps = pair.model.maps_for(1)
+    name, conv = next(iter(maps.convs.items()))
+    conv.drop()
+    transform = conv.hold
+
+    def transform_later() -> None:
+        begun.set()
+        assert may_end.wait(WAIT_S)
+        transform()
+
+    monkeypatch.setattr(conv, "hold", transform_later)
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(pair.model.conv_to_use, maps, name)
+        try:
+            assert begun.wait(WAIT_S)
+            assert pool.submit(pair.model.maps_to_use, 1).result(WAIT_S) is maps
+            assert not pool.submit(pair.model.conv_to_use, maps, name).result(WAIT_S).is_held
+        finally:
+            may_end.set()
+        assert first.result(WAIT_S).is_held
 
 
 @pytest.mark.parametrize("bundles", [1, GROUP])

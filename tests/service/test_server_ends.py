@@ -1,7 +1,8 @@
-"""Processes that end without stopping their server while it makes a bundle: quietly, by their own reason."""
+"""Processes of servers that end: by their own reason while a bundle is made, quietly; or by a signal alone."""
 
 from __future__ import annotations
 
+import json
 import secrets
 import signal
 import subprocess
@@ -11,7 +12,9 @@ from pathlib import Path
 import pytest
 
 from sphynx.service import session
+from sphynx.service.process import ServerOrder
 from sphynx.service.session import Prepare
+from sphynx.service.settings import ServerSettings
 from tests.service.processes import ROOT, WAIT_S, environment
 from tests.service.scene import Scene
 
@@ -89,3 +92,26 @@ def test_workers_end_with_a_process_that_did_not_stop_its_server(scene: Scene) -
             process.communicate("end\n", timeout=WAIT_S)
     assert process.returncode == 0 and len(workers) == 2
     assert not [worker for worker in workers if Path(f"/proc/{worker}").exists()]
+
+
+def test_a_server_without_a_standard_input_waits_for_the_signal(scene: Scene) -> None:
+    settings = ServerSettings(keys=scene.authority / "server", listen="127.0.0.1:0", state=scene.server.state)
+    order = json.dumps(ServerOrder(scene.compiled, settings).to_json())
+    words = [sys.executable, "-P", "-m", "sphynx.service.process", order]
+    with subprocess.Popen(
+        ["sh", "-c", 'exec "$@" <&-', "sh", *words],
+        cwd=ROOT,
+        env=environment(scene.server.audit),
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            assert process.stderr is not None
+            scene.server.port = json.loads(process.stderr.readline())["port"]
+            scene.check_inference()
+            process.terminate()
+            _, said = process.communicate(timeout=WAIT_S)
+        finally:
+            process.kill()
+    assert process.returncode == 0
+    assert [json.loads(line)["event"] for line in said.splitlines()][-1] == "stopped"

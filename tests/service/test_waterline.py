@@ -135,10 +135,22 @@ def test_notes_are_kept_from_others_and_swept_up(tmp_path: Path, memory: Path, m
         assert note.read_text() == f"{1:020d} {tmp_path / name / LEDGER}\n"
         assert notes.stat().st_mode & 0o077 == 0 and note.stat().st_mode & 0o077 == 0
         shutil.rmtree(tmp_path / name)
+        os.utime(note, (0, 0))
     notes.chmod(0o755)  # somebody else may have put something there
     assert not waterline.Waterline("a", tmp_path / "ledger").is_kept
     monkeypatch.setenv("RUNTIME_DIRECTORY", f"{tmp_path}:/somewhere/else")
     assert waterline.Waterline("a", tmp_path / "ledger").is_kept and (tmp_path / "sphynx" / "a").exists()
+
+
+def test_a_folder_is_moved_while_another_ledger_is_opened(tmp_path: Path) -> None:
+    told: list[str] = []
+    with Store(tmp_path / "state", quota_bytes=QUOTA) as store:
+        put(store, some_entry())
+    (tmp_path / "state").rename(tmp_path / "renamed")
+    with Store(tmp_path / "another", quota_bytes=QUOTA):
+        pass
+    with Store(tmp_path / "renamed", quota_bytes=QUOTA, tell=told.append) as store:
+        assert len(store.ready()) == 1 and not told
 
 
 def test_the_highest_of_several_processes_is_noted(tmp_path: Path, memory: Path) -> None:

@@ -159,13 +159,20 @@ def test_commands_are_read_from_a_file(runs: dict[str, Path], tmp_path: Path) ->
         "sphynx train /home/me/design.json",
         "sphynx train a.json --out=/tmp/run",
         "sphynx train a.json -o/tmp/run",
+        "sphynx train a.json -qo/etc/x",
+        "sphynx train a.json -qo../x",
+        "sphynx train a.json -qo=/etc/x",
+        "sphynx train a.json -vqo~/x",
+        "sphynx data get cifar100",
         "sphynx train ../a.json",
         "sphynx train ~/a.json",
         "sphynx train a.json --teacher run,/home/me/run",
     ],
 )
 def test_a_chain_only_makes_networks_and_only_in_its_folder(line: str) -> None:
-    with pytest.raises(InputError, match=r"is neither a verb|names a path outside|runs on a cluster"):
+    with pytest.raises(
+        InputError, match=r"is neither a verb|is none of the verbs|names a path outside|runs on a cluster"
+    ):
         Chain((), (tuple(shlex.split(line)),), "run", ())
     with pytest.raises(InputError, match="is not a path below"):
         Chain((), (), "/run", ())

@@ -82,6 +82,12 @@ def estimate(
 
       sphynx estimate sphynx-cifar100-25k --rate 100/s
     """
+    if weight_memory and (rate or prices):
+        raise InputError(
+            "rates and prices are planned with all weights held in memory",
+            where="--weight-memory",
+            remedy="Leave it away, or estimate without --rate and --prices.",
+        )
     from sphynx.api.rates import machine_rates
     from sphynx.program.cost.estimate import estimate as estimate_program
     from sphynx.program.cost.link import parse_link

@@ -200,7 +200,9 @@ def _interrupt_on_sigterm() -> Iterator[None]:
 
 
 def _expand(given: list[Path], failed: dict[Path, InputError]) -> list[Path]:
-    """Files as they are, of folders all images below them. A folder without images has failed, and what is missing."""
+    """Files as they are, of folders all images below them.
+
+    Paths that do not exist and folders without images go into `failed`."""
     files: list[Path] = []
     for path in given:
         if not path.exists():

@@ -26,11 +26,12 @@ class WeightMemory:
     def __init__(self, limit_bytes: int) -> None:
         self._limit_bytes = limit_bytes
         self._asked = {"alone": 0.0, "together": 0.0}
-        self._changing = threading.Lock()
+        self._counting = threading.Lock()
+        self._changing = threading.Lock()  # held while a map is transformed; nobody waits for it
 
     def ask(self, kind: SetName) -> None:
         """Count a preparation."""
-        with self._changing:
+        with self._counting:
             self._asked = {other: FADING * count + (other == kind) for other, count in self._asked.items()}
 
     def hold(
@@ -56,4 +57,5 @@ class WeightMemory:
             self._changing.release()
 
     def _leads(self, kind: SetName) -> bool:
-        return all(self._asked[kind] >= LEAD * count for other, count in self._asked.items() if other != kind)
+        asked = self._asked  # `ask` puts another in its place and changes none
+        return all(asked[kind] >= LEAD * count for other, count in asked.items() if other != kind)

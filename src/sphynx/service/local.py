@@ -108,7 +108,8 @@ def running_server(
     )
     order = json.dumps(ServerOrder(compiled, settings).to_json())
     command = [sys.executable, "-P", "-m", "sphynx.service.process", order]  # -P: as in `fleet.py`
-    # Nothing is written to its standard input, which ends with this process: a server is not left behind by SIGKILL.
+    # Nothing is written to its standard input, which ends with this process, also by SIGKILL: the server is
+    # told to stop, as by SIGTERM, and answers what it has begun.
     with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
         log = threading.Thread(target=_keep_log, args=(server, folder / "server.log"), daemon=True)
         try:

@@ -1,7 +1,8 @@
 """A server as a process of its own, for demonstrations, checks and benchmarks: `python -m sphynx.service.process JSON`.
 
 The JSON is a `ServerOrder`'s. It logs on stderr as `sphynx serve` does, and stops by SIGTERM or when its standard input
-ends: a pipe from the process that started it ends with that process, however that ends.
+ends: a pipe from the process that started it ends with that process, however that ends. Started without a standard
+input it stops by SIGTERM alone.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ class ServerOrder(Record):
 
 
 def main() -> None:
-    threading.Thread(target=_stop_with_input, name="sphynx-starter", daemon=True).start()
+    if sys.stdin is not None:  # else number 0 is free, and whatever is opened next may take it
+        threading.Thread(target=_stop_with, args=(os.dup(0),), name="sphynx-starter", daemon=True).start()
     order = ServerOrder.from_json(json.loads(sys.argv[1]))
     program, weights = load_compiled(order.compiled)
     events = EventLog(sys.stderr)
@@ -40,8 +42,8 @@ def main() -> None:
         hosted.server.serve()
 
 
-def _stop_with_input() -> None:
-    while os.read(0, 4096):  # not `sys.stdin`, whose lock a daemon thread would hold at the end
+def _stop_with(given: int) -> None:
+    while os.read(given, 4096):  # not `sys.stdin`, whose lock a daemon thread would hold at the end
         pass
     os.kill(os.getpid(), signal.SIGTERM)
 

@@ -14,12 +14,16 @@ import contextlib
 import os
 import stat
 import threading
+import time
 from pathlib import Path
 
 from sphynx import system
 
 RUNTIME_VARIABLE = "RUNTIME_DIRECTORY"  # systemd's, for a service
 _ID_BYTES, _DIGITS = 16, 20
+SWEPT_AFTER_S = (
+    86_400.0  # unused: a folder that is being moved has no ledger where the note says until it is opened again
+)
 
 
 def new_id() -> str:
@@ -68,6 +72,7 @@ class Waterline:
         """Leave the note where it is: it is for whoever opens the ledger next."""
         with self._lock:
             if self._note is not None:
+                os.utime(self._note)  # the folder may be moved next
                 os.close(self._note)
                 self._note = None
 
@@ -93,8 +98,11 @@ def _private_folder() -> Path | None:
 
 def _sweep(folder: Path, but: str) -> None:
     """Notes of ledgers that are gone would stay until the machine restarts."""
+    unused_since = time.time() - SWEPT_AFTER_S
     for note in folder.iterdir():
         with contextlib.suppress(OSError):
+            if note.stat().st_mtime > unused_since:
+                continue
             _burns, _, path = os.fsdecode(note.read_bytes().partition(b"\n")[0]).partition(" ")
             if note.name != but and path and not Path(path).exists():
                 note.unlink()

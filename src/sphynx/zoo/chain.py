@@ -23,8 +23,9 @@ from sphynx.record import Record
 
 CHAIN = "chain"
 INSTALLED = "sphynx"  # the other programs of a chain are modules of a clone
-# They make networks, and talk to nobody.
+# They make networks, and talk to nobody: a data set that has to be fetched is among the needs, for the user to fetch.
 _VERBS = ("data", "design", "eval", "plan", "reduce", "search", "show", "train")
+_DATA_VERBS = ("ls", "pack", "sample", "show")
 _MODULE = tuple(shlex.split("python -m reproduction"))
 _RAY = re.compile(r"-+r(ay?)?(=.*)?")  # a cluster runs code here; argparse takes the flag's first letters for it
 
@@ -63,6 +64,8 @@ class Chain(Record):
             is_verb = words[:1] == (INSTALLED,) and words[1:2] and words[1] in _VERBS
             if not is_verb and package != _MODULE:
                 _refuse(words, f"is neither a verb that makes networks ({', '.join(_VERBS)}) nor one of reproduction/")
+            if words[:2] == (INSTALLED, "data") and words[2:3] and words[2] not in _DATA_VERBS:
+                _refuse(words, f"is none of the verbs of `data` that fetch nothing ({', '.join(_DATA_VERBS)})")
             if any(_RAY.fullmatch(word) for word in words):
                 _refuse(words, "runs on a cluster, which may run anything here")
             if any(_leads_outside(word) for word in words):
@@ -72,8 +75,12 @@ class Chain(Record):
 
 
 def _leads_outside(word: str) -> bool:
-    """Judge a word of a command; what follows a flag, an equals sign or a comma counts as one."""
-    parts = re.split("[=,]", re.sub(r"^-\w", "", word))
+    """Judge a word of a command; what follows short flags, an equals sign or a comma counts as one.
+
+    Short flags stand together, and the last one's value with them: which letters are flags is not known here."""
+    is_short = word.startswith("-") and not word.startswith("--")
+    ends = [word[start:] for start in range(1, len(word))] if is_short else [word]
+    parts = [part for end in ends for part in re.split("[=,]", end)]
     return any(part.startswith(("/", "~")) or ".." in part.split("/") for part in parts)
 
 

@@ -1,6 +1,6 @@
 """Rates survive in the user's cache, and nothing there can stop a client or an estimate."""
 
-from dataclasses import replace
+import json
 from pathlib import Path
 
 import pytest
@@ -12,12 +12,33 @@ from sphynx.program.cost.rates import REFERENCE
 def test_rates_are_kept_and_a_damaged_file_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert kept_rates() is None
-    measured = replace(REFERENCE, busy_cores=1.0)
-    keep_rates(measured)
-    assert kept_rates() == measured
-    keep_rates(REFERENCE)  # as machines were measured before there was this rate
-    assert kept_rates() is None
+    keep_rates(REFERENCE)
+    assert kept_rates() == REFERENCE
     rates_file().write_text('{"machine": "of an older version", "cores": 2, "ots_per_s": 1e6}')
+    assert kept_rates() is None
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        ("busy_cores",),
+        ("gate_byte_s",),
+        ("gc", "offline_layer"),
+        ("gmw", "offline_layer"),
+        ("he_small", "weight"),
+        ("he_large", "used"),
+        ("he_large", "transform"),
+    ],
+)
+def test_a_machine_that_was_measured_before_there_was_a_rate_is_measured_again(
+    place: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    keep_rates(REFERENCE)
+    kept = json.loads(rates_file().read_text())
+    *outer, name = place
+    del (kept[outer[0]] if outer else kept)[name]
+    rates_file().write_text(json.dumps(kept))
     assert kept_rates() is None
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import platform
 from pathlib import Path
+from typing import Any
 
 from sphynx.errors import InputError
 from sphynx.program.cost.rates import Rates
@@ -14,10 +15,16 @@ from sphynx.run.cache import cache_folder
 def kept_rates() -> Rates | None:
     """Load what was measured before, if it can be used and is all that is measured today."""
     try:
-        rates = Rates.from_json(json.loads(rates_file().read_text()))
-        return rates if rates.busy_cores else None
+        kept = json.loads(rates_file().read_text())
+        rates = Rates.from_json(kept)
+        return rates if _names(kept) == _names(rates.to_json()) else None
     except (InputError, OSError, ValueError, KeyError, TypeError):
         return None
+
+
+def _names(rates: dict[str, Any]) -> dict[str, Any]:
+    """The rates' names without their values: a file of an older version lacks some, and a measured rate may be 0."""
+    return {name: _names(value) if isinstance(value, dict) else None for name, value in rates.items()}
 
 
 def keep_rates(rates: Rates) -> None:

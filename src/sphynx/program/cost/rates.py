@@ -68,7 +68,7 @@ class Rates:
 
     @property
     def offline_cores(self) -> float:
-        """At least one: where less was measured other work had it."""
+        """At least one: a smaller figure means that other work took the cores."""
         return max(1.0, min(self.busy_cores or float(self.cores), float(self.cores)))
 
     def relu(self, backend: Backend) -> ReluSeconds:
