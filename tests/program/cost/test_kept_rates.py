@@ -1,6 +1,7 @@
 """Rates survive in the user's cache, and nothing there can stop a client or an estimate."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -34,7 +35,8 @@ def test_a_machine_that_was_measured_before_there_was_a_rate_is_measured_again(
     place: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    keep_rates(REFERENCE)
+    keep_rates(replace(REFERENCE, busy_cores=1.0))
+    assert kept_rates()
     kept = json.loads(rates_file().read_text())
     *outer, name = place
     del (kept[outer[0]] if outer else kept)[name]
