@@ -52,7 +52,7 @@ def page(kept: Path) -> str:
     run = read_kept(kept)
     machine = run.machine
     busy = machine.load_average[0] > AT_REST
-    shared = " Other work shared the cores: estimates are of cores at rest, and only CPU says much." if busy else ""
+    shared = " At that load other work may have shared the cores; estimates are of cores at rest." if busy else ""
     made = (
         f"{machine.architecture}, {machine.cores} cores, load {machine.load_average[0]:g} at the start, commit "
         f"{run.source}, wire {run.source.wire}.{shared}"
