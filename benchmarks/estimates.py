@@ -139,7 +139,9 @@ def main() -> None:
                 flush=True,
             )
             if told.out:
-                told.out.write_text(json.dumps(BesideRun(kept.machine, kept.source, tuple(rows)).to_json(), indent=1) + "\n")
+                told.out.write_text(
+                    json.dumps(BesideRun(kept.machine, kept.source, tuple(rows)).to_json(), indent=1) + "\n"
+                )
 
 
 if __name__ == "__main__":
