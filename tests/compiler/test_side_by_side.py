@@ -26,7 +26,7 @@ def blas_threads() -> list[int]:
 
 
 def torch_threads_elsewhere() -> int:
-    """Those of a thread that begins now."""
+    """The number of torch threads in a thread that begins now."""
     found: list[int] = []
     thread = Thread(target=lambda: found.append(torch.get_num_threads()))
     thread.start()
