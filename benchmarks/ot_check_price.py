@@ -19,7 +19,7 @@ from functools import partial
 from typing import Any
 from unittest.mock import patch
 
-from sphynx.compiler.rounding import derive_weights
+from sphynx.compiler.derive import derive_weights
 from sphynx.core import ot
 from sphynx.program.backends import BACKENDS, Backend
 from sphynx.program.cost.ot_messages import SOFTSPOKEN_PARAMETER, blocks_down

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import sphynx
-from sphynx.compiler.frontend.designed import can_be_walked, trace_stored
+from sphynx.compiler.derive import can_be_walked, trace_stored
 from sphynx.compiler.frontend.torch_network import trace
 from sphynx.network.build import build_network
 from sphynx.network.reduced import describe_layers, rectified_layers

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sphynx.compiler.fusion.fit import SLOPE_BITS
-from sphynx.compiler.rounding import FACTOR_BITS, rounded_factors
+from sphynx.compiler.quantise import FACTOR_BITS, rounded_factors
 
 
 @given(st.lists(st.floats(-8, 8), min_size=1, max_size=5).filter(lambda real: max(map(abs, real)) > 1e-6))

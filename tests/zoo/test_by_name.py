@@ -224,7 +224,7 @@ def test_a_model_without_a_program_names_the_command_that_makes_it(models: Path)
 
 
 def test_without_torch_the_remedy_for_other_networks_is_named(models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sphynx.compiler.rounding.can_be_walked", lambda _: False)
+    monkeypatch.setattr("sphynx.compiler.derive.can_be_walked", lambda _: False)
     monkeypatch.setitem(sys.modules, "sphynx.compiler.frontend.torch_network", None)
     with pytest.raises(MissingPartError, match="once") as refusal:
         compiled_folder("small", print, models)

@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from sphynx.compiler.derive import derive_weights
 from sphynx.compiler.precision import Precision
-from sphynx.compiler.rounding import derive_weights
 from sphynx.errors import InputError
 from sphynx.program.cost.deployment import Deployment
 from sphynx.program.cost.link import LINKS, Link

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sphynx.compiler import rounding
-from sphynx.compiler.rounding import derive_weights
+from sphynx.compiler import derive
+from sphynx.compiler.derive import derive_weights
 from sphynx.program.folder import content_hash, load_program, load_weights
 from sphynx.program.interpret import interpret
 from sphynx.zoo.shipped import SHIPPED
@@ -37,7 +37,7 @@ def test_a_server_and_a_client_without_torch_answer_as_torch_derives_it(
     )
     assert ran.returncode == 0, ran.stderr
     program = load_program(SHIPPED / name / "program")
-    monkeypatch.setattr(rounding, "can_be_walked", lambda _: False)  # so that torch reads it
+    monkeypatch.setattr(derive, "can_be_walked", lambda _: False)  # so that torch reads it
     derived = derive_weights(SHIPPED / name, SHIPPED / name / "program", program)
     image = np.random.default_rng(0).integers(0, 256, (1, *program.image), np.uint8)
     expected = program.real_numbers(interpret(program, derived, image))[0]

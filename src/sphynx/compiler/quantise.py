@@ -11,22 +11,23 @@ Calibration images tell how large every tensor gets. Then, map by map in the ord
 - the integer program runs on the calibration images as far as this map, and the bias takes up the mean error of each
   channel (Nagel et al. 2019): pixels and activations are positive, so rounded weights would shift every sum.
 The program says all of that but the last: `corrections` are what the biases took up, and with them and the program the
-integer weights follow from the fused network (rounding.py).
+integer weights follow from the fused network (derive.py).
 Each range is the largest value seen and two bits more, and the ring is as wide as the widest range.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import floor, frexp, log2, sqrt
 
 import numpy as np
 
+from sphynx.compiler.fusion.affine import Floats
 from sphynx.compiler.fusion.approximate import Approximation
 from sphynx.compiler.fusion.fuse import Fused
 from sphynx.compiler.measure import Measured, Size, call_bytes
 from sphynx.compiler.precision import Precision
-from sphynx.compiler.rounding import corrected, rounded, rounded_factors
 from sphynx.compiler.side_by_side import side_by_side
 from sphynx.compiler.trial import HEADROOM_BITS, REMEDY, Trial, bits_for, range_bits, ring_bits, with_ranges
 from sphynx.errors import InputError, SphynxError
@@ -54,6 +55,7 @@ from sphynx.program.ir import (
 )
 from sphynx.run.update import Listener, Update, ignore
 
+FACTOR_BITS = 16  # in a hard swish two sums nearly cancel: at 12 bits its sixth would be off by a thousandth
 SQUARE_GUARD_BITS = 3
 VANISHING_BITS = 10  # rounding noise this many bits below the last one of what a map makes can never be seen
 NEGLIGIBLE_BITS = 2  # rounding noise this many bits below the largest term's does no harm
@@ -296,6 +298,32 @@ def _beyond_doubles(step: Linear) -> InputError:
         where=step.name,
         remedy="Train the network again: its weights vanish or explode.",
     )
+
+
+def rounded(step: Linear, real: Mapping[str, Floats], weight_bits: int) -> dict[str, Array]:
+    """The weights and the bias map of one linear map at its scales, before the bias is corrected."""
+    kind = np.int8 if weight_bits <= 8 else np.int16
+    weights: dict[str, Array] = {}
+    for number, term in enumerate(step.terms):
+        name = step.weight_name(number)
+        weights[name] = np.rint(real[name] * 2.0**term.weight_scale).astype(kind)
+    weights[step.bias_name] = np.rint(real[step.bias_name] * 2.0**step.scale).astype(np.int64)
+    return weights
+
+
+def corrected(bias: Array, correction: Array) -> Array:
+    """A bias map with so much added to each channel."""
+    moved: Array = bias + correction[:, None, None]
+    return moved
+
+
+def rounded_factors(real: Floats) -> tuple[tuple[int, ...], int]:
+    """Round the factors of a public sum: integers of FACTOR_BITS, or fewer where those are exact, and their scale."""
+    scale = FACTOR_BITS - frexp(float(np.abs(real).max()))[1]
+    factors = [int(factor) for factor in np.rint(np.ldexp(real, scale)).tolist()]
+    while any(factors) and not any(factor & 1 for factor in factors):
+        factors, scale = [factor // 2 for factor in factors], scale - 1
+    return tuple(factors), scale
 
 
 def _quantise_steps(

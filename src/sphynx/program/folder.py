@@ -1,4 +1,4 @@
-"""A compiled folder: program.json, and the weights, or what they follow from (compiler/rounding.py). No torch.
+"""A compiled folder: program.json, and the weights, or what they follow from (compiler/derive.py). No torch.
 
 program.json is public, and all that a client needs. It holds the program's JSON and its content hash; a file whose
 content does not match its hash is refused.

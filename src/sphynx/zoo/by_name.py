@@ -130,7 +130,7 @@ def _fresh_folder(cache: Path) -> Path:
 
 def _derive(model: Path, folder: Path, out: Path, kept: Path) -> None:
     try:
-        from sphynx.compiler.rounding import derive_weights  # here: later starts do without the compiler
+        from sphynx.compiler.derive import derive_weights  # here: later starts do without the compiler
 
         program = load_program(folder)
         weights = derive_weights(model, folder, program)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from sphynx.compiler.frontend.designed import can_be_walked, trace_stored
+from sphynx.compiler.derive import can_be_walked, trace_stored
 from sphynx.compiler.frontend.torch_network import trace
 from sphynx.compiler.fusion.affine import Window
 from sphynx.compiler.fusion.fuse import Fused, Fuser

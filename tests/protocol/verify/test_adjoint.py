@@ -7,7 +7,7 @@ import pytest
 from tests.program.programs import random_weights, several_program, small_program
 from tests.protocol.random_programs import Case, random_case, random_public_case
 
-from sphynx.compiler.rounding import derive_weights
+from sphynx.compiler.derive import derive_weights
 from sphynx.core.ring import RingConv
 from sphynx.program.convolve import Array
 from sphynx.program.cost.cost import conv_shape

@@ -13,7 +13,7 @@ from tests.program.programs import random_inputs, random_weights, several_progra
 from tests.protocol.parties import run_parties
 from tests.protocol.random_programs import Case, random_case, random_public_case
 
-from sphynx.compiler.rounding import derive_weights
+from sphynx.compiler.derive import derive_weights
 from sphynx.errors import FailedCheckError, InputError, SphynxError
 from sphynx.program.folder import load_program
 from sphynx.program.interpret import interpret

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from tests.protocol.random_programs import random_case
 
-from sphynx.compiler.rounding import derive_weights
+from sphynx.compiler.derive import derive_weights
 from sphynx.errors import SphynxError
 from sphynx.program.folder import load_program
 from sphynx.protocol.runnable import MAX_LOG2_OFF_BY_ONE, log2_off_by_one

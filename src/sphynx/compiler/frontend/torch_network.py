@@ -10,10 +10,10 @@ import numpy as np
 from torch import nn
 
 from sphynx.compiler.frontend.activation import walk_activation
-from sphynx.compiler.frontend.cells import average_windows
-from sphynx.compiler.frontend.designed import walk_design
+from sphynx.compiler.frontend.cells import average_windows, walk_cells
 from sphynx.compiler.frontend.graph import walk_graph
 from sphynx.compiler.frontend.readable import Readable, Walk, torch_judge
+from sphynx.compiler.frontend.stream import walk_stream
 from sphynx.compiler.frontend.torch_layers import TorchNumbers, array_of, fixed_norm, kernel_of
 from sphynx.compiler.fusion.affine import Node, Window
 from sphynx.compiler.fusion.fuse import Fused, Fuser
@@ -71,8 +71,10 @@ def trace(
         assert is_network(inner)
         network = inner
     numbers = TorchNumbers(network, reduced)
-    if isinstance(network, SphynxNetwork | StreamNetwork):
-        return fuser.finish(walk_design(fuser, network.design, numbers), LOGITS)
+    if isinstance(network, SphynxNetwork):
+        return fuser.finish(walk_cells(fuser, network.design, numbers), LOGITS)
+    if isinstance(network, StreamNetwork):
+        return fuser.finish(walk_stream(fuser, network.design, numbers), LOGITS)
     if isinstance(network, GraphNetwork):
         return fuser.finish(walk_graph(fuser, numbers, network), LOGITS)
     walker, x = _Walker(fuser, numbers), fuser.input
