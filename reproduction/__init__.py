@@ -5,3 +5,7 @@ python -m reproduction keep RUN        a finished run, as a file under results/
 python -m reproduction page            docs/results/paper.md
 python -m reproduction.gpu --list      all runs, for windows of a GPU's time
 """
+
+import time
+
+STARTED = time.monotonic()  # the minutes of a call include what importing takes

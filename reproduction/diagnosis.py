@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 import sphynx
-from reproduction import judging
+from reproduction import STARTED, judging
 from reproduction.tasks import Task, run_tasks
 from sphynx.data.images import Data
 from sphynx.run.settings import AUTO
@@ -224,10 +224,12 @@ def read(file: Path) -> TrainResult:
 
 
 def write(file: Path, content: Mapping[str, Any]) -> None:
-    file.write_text(json.dumps(content, indent=2) + "\n")
+    part = file.with_name(file.name + ".new")
+    part.write_text(json.dumps(content, indent=2) + "\n")
+    part.replace(file)
 
 
-def main(words: Sequence[str] | None = None) -> int:
+def main(words: Sequence[str] | None = None, began: float | None = None) -> int:
     """Return 3 where the time was over, or a training failed, before the stages were done."""
     parser = argparse.ArgumentParser(prog="python -m reproduction.diagnosis", description=__doc__.splitlines()[0])
     parser.add_argument("stages", choices=STAGES, nargs="+")
@@ -244,7 +246,7 @@ def main(words: Sequence[str] | None = None) -> int:
     options = parser.parse_args(words)
     if options.seeds < 1 or options.seeds % TEACHERS:
         parser.error(f"--seeds: give a multiple of {TEACHERS}, since that many teach together")
-    began = time.monotonic()
+    began = time.monotonic() if began is None else began
     data = sphynx.open_data(options.data, image_size=options.image_size, groups=options.groups)
     options.out.mkdir(parents=True, exist_ok=True)
     seeds = range(options.first_seed, options.first_seed + options.seeds)
@@ -258,4 +260,4 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(main(began=STARTED))

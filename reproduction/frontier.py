@@ -46,6 +46,7 @@ from pathlib import Path
 from typing import Any
 
 import sphynx
+from reproduction import STARTED
 from reproduction.gpu.state import pack_results, pack_state, unpack
 from reproduction.tasks import Task, run_tasks
 from sphynx.data.images import Data
@@ -257,8 +258,9 @@ def write(file: Path, content: Mapping[str, Any]) -> None:
     file.write_text(json.dumps(content, indent=2) + "\n")
 
 
-def main(words: Sequence[str] | None = None) -> int:
+def main(words: Sequence[str] | None = None, began: float | None = None) -> int:
     """Return 3 where the time was over before the stages were done."""
+    began = time.monotonic() if began is None else began
     parser = argparse.ArgumentParser(prog="python -m reproduction.frontier", description=__doc__.splitlines()[0])
     parser.add_argument("stages", choices=STAGES, nargs="+")
     parser.add_argument("--data", required=True)
@@ -275,7 +277,6 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--state", type=Path, help="what --keep packed on another machine: goes on from there")
     parser.add_argument("--changed", type=json.loads, default={}, help="values, to try it out small")
     options = parser.parse_args(words)
-    began = time.monotonic()
     options.out.mkdir(parents=True, exist_ok=True)
     finals = tuple(options.finals.split(","))
     data = sphynx.open_data(options.data)
@@ -297,4 +298,4 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(main(began=STARTED))

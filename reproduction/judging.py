@@ -41,7 +41,15 @@ def keep_answers(file: Path, runs: Mapping[str, Sequence[Path]], data: Data, see
         kept[name] = np.stack(each)
     groups = data.test.groups
     kept["groups"] = np.arange(len(data.test)) if groups is None else groups.numpy()
-    np.savez_compressed(file, allow_pickle=False, **kept)
+    save(file, kept)
+
+
+def save(file: Path, kept: Kept) -> None:
+    """Write all or nothing: the file says that its networks need not be evaluated again."""
+    part = file.with_name(file.name + ".new")
+    with part.open("wb") as opened:
+        np.savez_compressed(opened, allow_pickle=False, **kept)
+    part.replace(file)
 
 
 def read_answers(files: Sequence[Path]) -> Kept:

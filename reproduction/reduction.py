@@ -33,6 +33,7 @@ from pathlib import Path
 from typing import Any
 
 import sphynx
+from reproduction import STARTED
 from reproduction.compact import keep_compact
 from reproduction.gpu.state import pack_results, pack_state, unpack
 from reproduction.kept_reductions import ASKED, CALLS, TEACHER, tried_folders
@@ -42,8 +43,10 @@ from sphynx.network.trained import load_trained
 from sphynx.reduce.results import REDUCTION, ReduceResult
 from sphynx.reduce.settings import Method
 from sphynx.report.literature import read_published
+from sphynx.run.folder import RunFolder
 from sphynx.run.settings import AUTO
 from sphynx.run.work import pick_device
+from sphynx.space.artifact import MODEL
 from sphynx.space.design import stem_for
 from sphynx.space.reference import ResNet18Design
 from sphynx.space.tally import Shape
@@ -186,7 +189,7 @@ class Plan:
         def write() -> None:
             minutes = round(before + (time.monotonic() - began) / 60, 3)
             asked = {**vars(point), "recipe": self._recipe, "settings": settings, "minutes": minutes, "jobs": self.jobs}
-            file.write_text(json.dumps(asked, indent=2) + "\n")
+            RunFolder(file.parent).write_json(ASKED, asked)
 
         file.parent.mkdir(parents=True, exist_ok=True)
         write()
@@ -199,10 +202,12 @@ class Plan:
         """Make them for all reductions together, whose processes then read one file."""
         trained = load_trained(self.out / TEACHER)
         data = replace(self.data, mean=trained.mean, std=trained.std)
-        recipe = load_recipe(self._recipe, {"view_epochs": VIEW_EPOCHS, "held_out": HELD_OUT})
+        given = {name.removeprefix("training."): value for name, value in self.settings.items() if "training." in name}
+        held_out = float(self.settings.get("held_out", HELD_OUT))
+        recipe = load_recipe(self._recipe, {"view_epochs": VIEW_EPOCHS, **given, "held_out": held_out})
         teacher, processes = as_teacher(trained, data), Processes(pick_device(AUTO))
         job = Job(teacher.design, data, recipe, self.out, teacher=teacher, views=self.out / VIEWS, processes=processes)
-        open_views(job, data.train.split(HELD_OUT, HELD_OUT_SEED)[0])
+        open_views(job, data.train.split(held_out, HELD_OUT_SEED)[0])
 
     @property
     def _recipe(self) -> str:
@@ -222,6 +227,10 @@ class Plan:
                 str(one.relative_to(self.out)) for one in tried_folders(self.out / name, results[name]).values()
             ]
         return sorted(folders, key=lambda folder: ("-seed0" not in folder, folder.endswith("/run")))
+
+    def pack_results(self, kept: Path) -> None:
+        """Pack what is small of all that is finished."""
+        pack_results(self.out, kept, {TEACHER, CALLS, "logs", *self.results()})
 
     def print_table(self, kept: Path, limit: float, wanted: Sequence[str] = ()) -> None:
         """Pack what a further machine needs, too: all that is small, and weights up to `limit` MiB, those of `wanted`
@@ -243,7 +252,7 @@ class Plan:
         for row in read_published():
             if row.data == "cifar100" and row.relus and row.relus <= MOST_PUBLISHED_RELUS:
                 print(f"| published | {row.method} | {row.relus:,} | | | | {row.accuracy:.2f}% | | |")
-        pack_results(self.out, kept, {TEACHER, CALLS, "logs", *self.results()})
+        self.pack_results(kept)
         weights = [(name, "compact") for name in wanted or self.by_worth()]
         if not wanted:
             weights = [(TEACHER, "model"), *weights]
@@ -251,9 +260,9 @@ class Plan:
             print(line)
 
 
-def main(words: Sequence[str] | None = None) -> int:
+def main(words: Sequence[str] | None = None, began: float | None = None) -> int:
     """Return 3 where the time was over before all was done, or the teacher was not good enough."""
-    began = time.monotonic()
+    began = time.monotonic() if began is None else began
     parser = argparse.ArgumentParser(prog="python -m reproduction.reduction", description=__doc__.splitlines()[0])
     parser.add_argument("stages", nargs="+", choices=[TEACHER, *STAGES, "seeds", TABLE])
     parser.add_argument("--data", default="cifar100", help="or a folder with its packed files")
@@ -277,20 +286,22 @@ def main(words: Sequence[str] | None = None) -> int:
     options.out.mkdir(parents=True, exist_ok=True)
     if options.state is not None:
         unpack(options.state, options.out)
-    if options.teacher is not None and not (options.out / TEACHER).exists():
-        shutil.copytree(options.teacher, options.out / TEACHER)
+    if options.teacher is not None and not (options.out / TEACHER / MODEL).is_file():
+        shutil.copytree(options.teacher, options.out / TEACHER, dirs_exist_ok=True)
     points = [point for stage in options.stages for point in plan.points(stage)]
     tasks = plan.tasks([point for point in points if not options.only or point.method in options.only.split(",")])
     seconds = 60 * options.minutes - (time.monotonic() - began)
-    done = run_tasks(tasks, list(tasks), jobs=options.jobs, seconds=seconds, logs=options.out / "logs")
+    kept = options.keep or options.out / "kept"
+    keep = partial(plan.pack_results, kept) if TABLE in options.stages else None
+    done = run_tasks(tasks, list(tasks), jobs=options.jobs, seconds=seconds, logs=options.out / "logs", keep=keep)
     with (options.out / CALLS).open("a") as file:
         call = {"stages": options.stages, "jobs": options.jobs, "minutes": round((time.monotonic() - began) / 60, 2)}
         file.write(json.dumps(call) + "\n")
     if TABLE in options.stages and tasks[TEACHER].makes.is_file():
         wanted = options.weights.split(",") if options.weights else []
-        plan.print_table(options.keep or options.out / "kept", options.limit, wanted)
+        plan.print_table(kept, options.limit, wanted)
     return 0 if done else 3
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(main(began=STARTED))

@@ -4,7 +4,5 @@ Importing it comes before torch: a pool of threads in the queue's process would 
 """
 
 import os
-import time
 
-STARTED = time.monotonic()  # a window's seconds include what importing takes
 os.environ.setdefault("OMP_NUM_THREADS", "1")

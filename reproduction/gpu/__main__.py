@@ -35,7 +35,7 @@ from typing import Any, cast
 
 import torch
 
-from reproduction.gpu import STARTED
+from reproduction import STARTED
 from reproduction.gpu.planned import Planned
 from reproduction.gpu.runs import planned_runs
 from reproduction.gpu.state import pack_results, pack_state, unpack

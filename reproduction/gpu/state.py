@@ -1,6 +1,6 @@
 """Pack what goes from one machine to the next: all results, which are small, and the checkpoints of what is unfinished.
 
-results.tgz      every run's JSON files, metrics, figures and logs
+results.tgz      every run's JSON files, metrics, figures, logs and answers
 state.NN         parts of one tar with checkpoints and weights, the most important first, up to a limit
 
 A training's checkpoint is kept exactly (deflated: widths are padded with zeros). A search's is too large for that
@@ -25,7 +25,7 @@ from reproduction.compact import compact_bytes
 
 RESULTS = "results.tgz"
 PART = 15 << 20  # bytes
-SMALL = {".json", ".jsonl", ".svg", ".log", ".txt"}
+SMALL = {".json", ".jsonl", ".svg", ".log", ".txt", ".npz"}
 LEAST_COMPACT = 10  # times smaller than in full precision no weights get
 WEIGHTS = ("model", "compact")
 KERNEL = 4  # dimensions of a kernel; reductions that are stacked have five

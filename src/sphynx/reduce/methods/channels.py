@@ -23,6 +23,7 @@ from sphynx.reduce.parabola import start_squares
 from sphynx.reduce.prices import RELATIVE_PRICES, kinds_worth
 from sphynx.reduce.sensitivity import Sensitivity, measure_sensitivity
 from sphynx.reduce.task import Choice, Task
+from sphynx.run.folder import RunFolder
 from sphynx.space.reduced import RELU, SQUARE
 from sphynx.space.tally import Shape
 
@@ -57,8 +58,7 @@ def _make_plan(task: Task, network: nn.Module, allowed: int, stage: str) -> dict
     measured = measure_sensitivity(task, network, {name: f"inner.{name}" for name in task.layers}, worth)
     prices = {kind: task.settings.other_prices * RELATIVE_PRICES[task.settings.backend][kind] for kind in worth}
     planned = plan_channels(task.layers, measured, prices, allowed)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps(planned))
+    RunFolder(file.parent).write_json(PLAN, planned)
     return planned
 
 

@@ -20,6 +20,7 @@ from sphynx.network.reduced import all_relus
 from sphynx.reduce.agreement import agreement
 from sphynx.reduce.learning import learn
 from sphynx.reduce.task import Choice, Task
+from sphynx.run.folder import RunFolder
 from sphynx.space.reduced import IDENTITY, RELU
 from sphynx.space.tally import Shape
 
@@ -36,8 +37,7 @@ def choose_deepreduce(task: Task) -> Choice:
     else:
         epochs = max(1, task.settings.search_epochs // len(stages))
         criticality = [_criticality(task, stage, epochs, number) for number, stage in enumerate(stages)]
-        task.out.mkdir(parents=True, exist_ok=True)
-        file.write_text(json.dumps(criticality))
+        RunFolder(task.out).write_json(CRITICALITY, criticality)
     kept = layers_within(task.layers, stages, criticality, task.relu_budget)
     kinds = _kinds(task.layers, kept)
     return Choice(task.described(kinds, "deepreduce"), task.reduced(kinds))

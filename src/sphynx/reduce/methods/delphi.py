@@ -20,6 +20,7 @@ from sphynx.reduce.learning import learn
 from sphynx.reduce.parabola import start_squares
 from sphynx.reduce.sensitivity import measure_sensitivity
 from sphynx.reduce.task import Choice, Task
+from sphynx.run.folder import RunFolder
 from sphynx.space.reduced import RELU, SQUARE
 
 PLAN = "plan.json"
@@ -52,6 +53,5 @@ def _least_disturbing(task: Task, network: nn.Module, rectified: list[str], size
     names = {name: f"inner.{name}" for name in rectified}
     measured = measure_sensitivity(task, network, names, (SQUARE,), over="layers")
     chosen = min(rectified, key=lambda name: float(measured[name][SQUARE]) / sizes[name])
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps(chosen))
+    RunFolder(file.parent).write_json(PLAN, chosen)
     return chosen

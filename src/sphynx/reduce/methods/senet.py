@@ -23,6 +23,7 @@ from sphynx.reduce.learning import learn
 from sphynx.reduce.masks import keep_largest
 from sphynx.reduce.sensitivity import measure_sensitivity
 from sphynx.reduce.task import Choice, Task
+from sphynx.run.folder import RunFolder
 from sphynx.space.reduced import IDENTITY
 
 PLAN = "plan.json"
@@ -51,8 +52,7 @@ def _make_plan(task: Task) -> dict[str, str]:
     scores = {name: own[IDENTITY] for name, own in measured.items()}
     budgets = layer_budgets(task.relu_budget, scores)
     planned = {name: letters(keep_largest(budgets[name], {name: own}, [1])[name]) for name, own in scores.items()}
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps(planned))
+    RunFolder(task.out).write_json(PLAN, planned)
     return planned
 
 
