@@ -266,7 +266,7 @@ def main(words: Sequence[str] | None = None, began: float | None = None) -> int:
     parser.add_argument("--data", required=True)
     parser.add_argument("-o", "--out", type=Path, required=True)
     parser.add_argument("--given", action="append", default=[], help="a trained teacher, by path or name; repeatable")
-    parser.add_argument("--trained", type=int, default=TEACHERS, help="wide ResNets to train; 0: the given teach alone")
+    parser.add_argument("--trained", type=int, default=TEACHERS, help="wide ResNets to train; 0: given ones alone")
     parser.add_argument("--finals", default="25k/seed-0,25k/seed-1,25k/seed-2", help="what `final` trains")
     parser.add_argument("--minutes", type=float, default=600.0, help="of this call; what runs then is saved")
     parser.add_argument("--final-minutes", type=float, default=7.0, help="of `final`, for its epochs")
@@ -288,7 +288,8 @@ def main(words: Sequence[str] | None = None, began: float | None = None) -> int:
     )
     seconds = 60 * options.minutes - (time.monotonic() - began)
     names = plan.names(options.stages)
-    done = run_tasks(plan.tasks, names, jobs=options.jobs, seconds=seconds, logs=options.out / "logs")
+    keep = partial(pack_results, plan.out, options.keep) if options.keep else None
+    done = run_tasks(plan.tasks, names, jobs=options.jobs, seconds=seconds, logs=options.out / "logs", keep=keep)
     summary = plan.summarise()
     write(plan.out / "summary.json", summary)
     print(json.dumps(summary, indent=2))

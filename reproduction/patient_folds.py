@@ -70,7 +70,7 @@ class Experiment:
         return {f"fold-{number}": self.out / f"fold-{number}" for number in range(FOLDS)}
 
     def tasks(self) -> dict[str, Task]:
-        """Those of every fold whose answers are not there, and the judgement of all."""
+        """List the tasks of every fold whose answers are not there, and the judgement of all."""
         found = dict[str, Task]()
         for data, (fold, folder) in zip(deal(self.data, FOLDS), self.folds.items(), strict=True):
             plan, answers = Plan(data, folder, self.changed, students=STUDENTS), folder / judging.ANSWERS

@@ -12,6 +12,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 
 FILE = "minutes.json"
+LEAST_PART = 4  # of what is expected: so much one takes at least that has taken as long already
 
 
 class TaskMinutes:
@@ -35,13 +36,12 @@ class TaskMinutes:
         """Minutes that these still take, `jobs` at a time, and how many more tasks there are of which nothing that is
         finished says it. `running`: minutes of this call so far."""
         expected = {name: minutes for name in names if (minutes := self._expected(name)) is not None}
-        each = [
-            max(0.0, minutes - self.begun.get(name, 0.0) - running.get(name, 0.0)) for name, minutes in expected.items()
-        ]
+        spent = {name: self.begun.get(name, 0.0) + running.get(name, 0.0) for name in expected}
+        each = [max(minutes / LEAST_PART, minutes - spent[name]) for name, minutes in expected.items()]
         return max([sum(each) / jobs, *each], default=0.0), len(names) - len(expected)
 
     def _expected(self, name: str) -> float | None:
-        """What tasks of its kind took, else what those took that nothing waits for."""
+        """Take the mean of its kind, else of the tasks that nothing waits for."""
         like = [minutes for other, minutes in self.finished.items() if _kind(other) == _kind(name)]
         if not like and name not in self._needed:
             like = [minutes for other, minutes in self.finished.items() if other not in self._needed]

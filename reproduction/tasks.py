@@ -165,7 +165,7 @@ def _fork(task: Task, log: Path) -> ForkProcess:
 def _do(task: Task, log: Path, parent: int) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
-    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+    end_with(parent)
     file = log.open("a", buffering=1)
     sys.stdout = sys.stderr = file
     for descriptor in (1, 2):  # of what writes without Python
@@ -180,13 +180,17 @@ def _do(task: Task, log: Path, parent: int) -> None:
         sys.exit(1)
 
 
-def _end_with(parent: int) -> None:
-    """Save and end when the parent was killed, as it would have asked for."""
-    while os.getppid() == parent:
-        time.sleep(LOOK_SECONDS)
-    os.kill(os.getpid(), signal.SIGINT)
-    time.sleep(GRACE_SECONDS)
-    os._exit(INTERRUPTED)
+def end_with(parent: int) -> None:
+    """Let this process save and end when its parent was killed, as that would have asked for."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(LOOK_SECONDS)
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(GRACE_SECONDS)
+        os._exit(INTERRUPTED)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 @contextmanager

@@ -39,6 +39,7 @@ from reproduction import STARTED
 from reproduction.gpu.planned import Planned
 from reproduction.gpu.runs import planned_runs
 from reproduction.gpu.state import pack_results, pack_state, unpack
+from reproduction.tasks import TOLD_SECONDS, end_with
 from sphynx.api.searching import place_reduce_cells, search_cells
 from sphynx.api.training import train_network
 from sphynx.data.images import Data
@@ -59,6 +60,7 @@ SECONDS_PER_SLOT = 0.9  # that an estimated second takes, for each run at a time
 MOST_CARRIED = 2  # at a time: what is carried over has to be stored
 PACK_EVERY_SECONDS = 60.0
 INTERRUPTED = 130
+NAMED = 20  # of what is left
 
 
 def say(text: str) -> None:
@@ -126,6 +128,7 @@ def fork(run: Planned, window: Window, variant: int) -> int:
     """Fork a process for the run and return its id; the process itself never returns."""
     out = window.runs / _variant(run, variant)
     out.mkdir(parents=True, exist_ok=True)
+    parent = os.getpid()
     process = os.fork()
     if process:
         return process
@@ -133,6 +136,7 @@ def fork(run: Planned, window: Window, variant: int) -> int:
     try:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        end_with(parent)
         log = os.open(out / "run.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         os.dup2(log, 1)
         os.dup2(log, 2)
@@ -171,17 +175,25 @@ class Queue:
         finished = {run.name for run in self.listed if self.window.finished(run)}
         carried = sum(one.run.carried for one in self.running)
         for run in self.listed:
-            if run.name in finished or run.place in busy or self.failed.get(run.name, 0) >= len(run.variants):
-                continue
-            if run.data not in self.window.data or (run.needs and not self.window.finished(self.planned[run.needs])):
-                continue
-            if run.teacher and not (self.window.runs / run.teacher / "model.safetensors").is_file():
+            if run.name in finished or run.place in busy or self.obstacle(run):
                 continue
             if self.window.smoke or STARTUP_SECONDS + self.ratio * run.seconds < left:
                 return run
             if run.carried and left > LEAST_CARRIED_SECONDS and carried < MOST_CARRIED:
                 return run
         return None
+
+    def obstacle(self, run: Planned) -> str:
+        """Name what is in the way of the run, however much time there is."""
+        if self.failed.get(run.name, 0) >= len(run.variants):
+            return "failed"
+        if run.data not in self.window.data:
+            return f"needs {run.data}"
+        if run.needs and not self.window.finished(self.planned[run.needs]):
+            return f"needs {run.needs}"
+        if run.teacher and not (self.window.runs / run.teacher / "model.safetensors").is_file():
+            return f"needs the weights of {run.teacher}"
+        return ""
 
     def loop(self) -> None:
         packed = time.monotonic()
@@ -227,6 +239,10 @@ class Queue:
                 print("    " + "\n    ".join(log.read_text().splitlines()[-12:]), flush=True)
 
     def stop(self) -> None:
+        until = time.monotonic() + TOLD_SECONDS
+        while self.stopping and self.running and time.monotonic() < until:
+            self.reap()
+            time.sleep(0.1)
         for one in self.running:
             os.kill(one.process, signal.SIGINT)
         until = time.monotonic() + GRACE_SECONDS
@@ -256,15 +272,20 @@ class Queue:
         ):
             say(line)
         finished = [run.name for run in self.listed if window.finished(run)]
+        left = [run for run in self.listed if run.name not in finished]
         state = {
             "finished": finished,
-            "left": [run.name for run in self.listed if run.name not in finished],
+            "left": [run.name for run in left],
             "failed": self.failed,
             "epochs": {run.place: window.epochs(run) for run in self.listed if window.epochs(run)},
             "seconds_per_estimated_second": round(self.ratio, 3),
         }
         (window.out / "queue.json").write_text(json.dumps(state, indent=1) + "\n")
+        for run in left[:NAMED]:
+            say(f"left: {run.name}, {self.obstacle(run) or f'about {self.ratio * run.seconds / 60:.0f} min'}")
+        minutes = self.ratio * sum(run.seconds for run in left) / window.slots / 60
         say(f"finished {len(finished)} of {len(self.listed)} runs; failed: {', '.join(self.failed) or 'none'}")
+        say(f"the {len(left)} that are left would take about {minutes:.0f} min, {window.slots} at a time")
 
 
 def open_named(name: str, place: str, *, smoke: bool) -> Data:
@@ -288,7 +309,10 @@ def main() -> None:
     parser.add_argument("--list", action="store_true", help="print the runs with estimated seconds, and run nothing")
     given = parser.parse_args()
     chosen = [name for name in given.only.split(",") if name]
-    listed = [run for run in planned_runs() if not chosen or run.name in chosen]
+    planned = planned_runs()
+    if unknown := sorted(set(chosen) - {run.name for run in planned}):
+        parser.error(f"--only: no run is called {', '.join(unknown)}; --list names them")
+    listed = [run for run in planned if not chosen or run.name in chosen]
     if given.list:
         total = 0.0
         for run in listed:

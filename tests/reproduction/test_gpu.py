@@ -15,6 +15,7 @@ import pytest
 import torch
 from PIL import Image
 from reproduction.experiments import EXPERIMENTS
+from reproduction.gpu.__main__ import main
 from reproduction.gpu.planned import SHORT_EPOCHS
 from reproduction.gpu.runs import planned_runs
 from reproduction.gpu.state import pack_results, pack_state, unpack
@@ -89,6 +90,13 @@ def test_a_window_at_its_smallest_and_the_next_elsewhere(tmp_path: Path) -> None
     (there / "results.tgz").write_bytes((tmp_path / "out" / "results.tgz").read_bytes())
     again = ("--only", "darts-c16-n5-seed2-8,short-n5-d5,short-tiny-c5-d5", "--state", str(there))
     assert "nothing is left" in run(*words, *again, "--out", str(tmp_path / "out2"))
+
+
+def test_a_name_that_no_run_has_is_refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(sys, "argv", ["gpu", "--only", "gdas,short-c5-d5-r01", "--list"])
+    with pytest.raises(SystemExit):
+        main()
+    assert "no run is called gdas;" in capsys.readouterr().err
 
 
 def run(*words: str) -> str:
