@@ -66,11 +66,16 @@ def test_what_is_left_takes_as_long_as_its_like_took(tmp_path: Path) -> None:
 
 def test_a_killed_queue_leaves_what_was_kept_and_nothing_that_runs(tmp_path: Path) -> None:
     pipe_out, pipe_in = os.pipe()
+
+    def write_and_wait() -> None:
+        os.write(pipe_in, b"x")
+        signal.pause()
+
     queue = os.fork()
     if not queue:
         found = {
             "short": Task((tmp_path / "short").touch, tmp_path / "short"),
-            "long": Task(lambda: (os.write(pipe_in, b"x"), signal.pause()), tmp_path / "long", ("short",)),
+            "long": Task(write_and_wait, tmp_path / "long", ("short",)),
         }
         run_tasks(
             found, list(found), jobs=1, seconds=60, logs=tmp_path / "logs", keep=lambda: (tmp_path / "kept").touch()
