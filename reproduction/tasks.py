@@ -117,8 +117,8 @@ class _Queue:
         _say(f"end {name} after {minutes:.1f} min" + ("" if code == 0 else f": exit code {code}"))
         if code not in (0, INTERRUPTED) and not killed:
             self.failed.append(name)
-        if code != 0:
-            print("    " + "\n    ".join(_last(self.log(name), 1 if code == INTERRUPTED or killed else 8)), flush=True)
+        for line in _last(self.log(name), 0 if code == 0 else 1 if code == INTERRUPTED or killed else 8):
+            print(f"    {line}", flush=True)
 
     def stop(self, own_seconds: float) -> None:
         """Ask those that run to save and end. `own_seconds`: how long they may take before they are asked."""
@@ -209,7 +209,7 @@ def _told_to_stop() -> Iterator[threading.Event]:
 
 def _last(log: Path, lines: int) -> list[str]:
     written = log.read_text(errors="replace").splitlines() if log.is_file() else []
-    return [line for line in written if line.strip()][-lines:]
+    return [line for line in written if line.strip()][-lines:] if lines else []
 
 
 def _say(text: str) -> None:
