@@ -2,14 +2,25 @@
 
 import multiprocessing
 import os
+import weakref
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.connection import Connection
 from typing import Any
 
 import pytest
 
-from sphynx.bench.private_parties import accept_client, connect_to_server, plain_channel, run_pair
+from sphynx.bench.private_parties import (
+    Measured,
+    accept_client,
+    connect_to_server,
+    plain_channel,
+    prepare_and_infer,
+    run_pair,
+)
 from sphynx.errors import SphynxError
+from sphynx.protocol.bundle import Bundle
+from sphynx.protocol.channel import Channel, local_pair
 from tests.bench.test_workers import MENDING, fail, fail_once_told
 
 
@@ -60,3 +71,24 @@ def test_one_that_fails_is_named_and_the_other_is_ended(
     with pytest.raises(SphynxError, match=why):
         run_pair(server, client, **MENDING)
     assert multiprocessing.active_children() == []
+
+
+def test_a_bundle_is_gone_before_the_next_is_made() -> None:
+    def run(channel: Channel) -> list[int]:
+        alive: weakref.WeakSet[Bundle] = weakref.WeakSet()
+        before, measured = [], Measured()
+
+        def prepare() -> Bundle:
+            before.append(len(alive))
+            bundle = Bundle(bytes(16), "program", "server", "gmw", 1, {})
+            alive.add(bundle)
+            return bundle
+
+        for _ in range(3):
+            assert prepare_and_infer(channel, measured, prepare, lambda bundle: bundle.role) == "server"
+        assert measured.first is not None
+        assert len(measured.offline) == len(measured.online) == 2
+        return before
+
+    with ThreadPoolExecutor(2) as pool:
+        assert list(pool.map(run, local_pair())) == [[0, 0, 0], [0, 0, 0]]

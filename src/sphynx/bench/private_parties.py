@@ -27,7 +27,7 @@ from sphynx.program.folder import load_program, load_weights
 from sphynx.program.labels import find_labels
 from sphynx.program.revealing import revealed
 from sphynx.program.security import Reveal, Security
-from sphynx.protocol.bundle import ID_BYTES, Role
+from sphynx.protocol.bundle import ID_BYTES, Bundle, Role
 from sphynx.protocol.channel import HEADER_BYTES, Channel, Record
 from sphynx.protocol.inference_client import InferenceClient
 from sphynx.protocol.inference_server import InferenceServer
@@ -169,13 +169,9 @@ def _serve(told: Connection, job: Job) -> Measured:
     party = InferenceServer(model, channel)
     _tell_check(channel, check)
     measured = Measured(details=details)
-    for run, bundle_id in enumerate(job.bundle_ids):
-        in_step(channel)
-        offline, bundle = timed(channel, partial(party.prepare, bundle_id, job.backend, job.batch, job.made))
-        in_step(channel)
-        online, _ = timed(channel, partial(party.infer, bundle))
-        _keep(measured, run, offline, online)
-        measured.bundle_bytes = bundle.bytes
+    for bundle_id in job.bundle_ids:
+        prepare = partial(party.prepare, bundle_id, job.backend, job.batch, job.made)
+        prepare_and_infer(channel, measured, prepare, party.infer)
     channel.close()
     measured.peak_memory_bytes = peak_memory_bytes()
     return measured
@@ -187,14 +183,10 @@ def _ask(told: Connection, job: Job, pixels: NDArray[np.uint8], expected: NDArra
     channel = connect_to_server(told, job.open_channel, job.link, host)
     party = InferenceClient(program, channel, check=_receive_check(channel))
     measured, equal = Measured(), True
-    for run, bundle_id in enumerate(job.bundle_ids):
-        in_step(channel)
-        offline, bundle = timed(channel, partial(party.prepare, bundle_id, job.backend, job.batch, job.made))
-        in_step(channel)
-        online, logits = timed(channel, partial(party.infer, bundle, pixels))
+    for bundle_id in job.bundle_ids:
+        prepare = partial(party.prepare, bundle_id, job.backend, job.batch, job.made)
+        logits = prepare_and_infer(channel, measured, prepare, partial(party.infer, pixels=pixels))
         equal = equal and np.array_equal(logits, expected)
-        _keep(measured, run, offline, online)
-        measured.bundle_bytes = bundle.bytes
     channel.close()
     measured.details["equal_to_oracle"] = equal
     measured.peak_memory_bytes = peak_memory_bytes()
@@ -232,9 +224,19 @@ def timed(channel: Channel, work: Callable[[], Any]) -> tuple[Phase, Any]:
     return Phase(start_s, end_s, time.process_time() - cpu_s, channel.take_record()), result
 
 
-def _keep(measured: Measured, run: int, offline: Phase, online: Phase) -> None:
-    if run == 0:
+def prepare_and_infer(
+    channel: Channel, measured: Measured, prepare: Callable[[], Bundle], infer: Callable[[Bundle], Any]
+) -> Any:
+    """Measure both phases of one inference; return what `infer` does. The bundle is gone before the next is made: two
+    at once would be the peak of memory."""
+    in_step(channel)
+    offline, bundle = timed(channel, prepare)
+    in_step(channel)
+    online, result = timed(channel, partial(infer, bundle))
+    if measured.first is None:
         measured.first = offline
-        return
-    measured.offline.append(offline)
-    measured.online.append(online)
+    else:
+        measured.offline.append(offline)
+        measured.online.append(online)
+    measured.bundle_bytes = bundle.bytes
+    return result

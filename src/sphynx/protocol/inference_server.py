@@ -18,7 +18,7 @@ from sphynx.protocol.activations import activation_layers, entering, prepare_ser
 from sphynx.protocol.answer import ANSWER, AnswerLayer, garble_answer, reveal, take_choices
 from sphynx.protocol.bundle import Bundle, identify, share_name
 from sphynx.protocol.channel import Channel
-from sphynx.protocol.group import places
+from sphynx.protocol.group import own_copy, places
 from sphynx.protocol.inference import Party, other_messages
 from sphynx.protocol.linear import ServerModel, ServerPass, answer_masks
 from sphynx.protocol.linear_plan import plan_images
@@ -85,20 +85,23 @@ class InferenceServer(Party):
         self._session = keys, ots
         prg = self._prg or Prg()
         keys, ots = keys.drawing_from(prg), replace(ots, prg=prg)
-        shares = answer_masks(channel, model, keys, images)
+        masks = answer_masks(channel, model, keys, images)
+        shares = {name: model.with_bias(name, mask) for name, mask in masks.items()}
+        if self._checked is None:
+            masks.clear()  # twice as wide, and nobody asks for them again
 
         def one_bundle(bundle_id: bytes, own: slice) -> Bundle:
             bundle = empty(bundle_id)
             ots.bind(identify(bundle))
-            own_shares = {name: share[own] for name, share in shares.items()}
-            bundle.arrays.update({share_name(name): model.with_bias(name, s) for name, s in own_shares.items()})
+            bundle.arrays.update({share_name(name): own_copy(share, own) for name, share in shares.items()})
             if self._checked is None:
                 chosen = take_choices(channel, ots, answer) if answer else None
                 materials = prepare_server(channel, ots, backend, layers)
                 if answer and chosen:
                     materials[ANSWER] = garble_answer(channel, ots, answer, chosen)
             else:
-                materials = self._checked.prepare(channel, ots, own_shares, bundle_id, batch)
+                own_masks = {name: mask[own] for name, mask in masks.items()}
+                materials = self._checked.prepare(channel, ots, own_masks, bundle_id, batch)
             bundle.keep_materials(materials)
             return bundle
 
