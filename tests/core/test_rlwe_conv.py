@@ -128,6 +128,24 @@ def test_grouped_convolutions(shape: ConvShape, groups: int, wide: int, seed: in
     check(39, [grouped], seed, channels_per_ciphertext=1)
 
 
+@pytest.mark.parametrize("kind", [np.int8, np.int16])
+def test_narrow_weights_are_those_that_they_stand_for(kind: type[np.signedinteger[Any]]) -> None:
+    """The least of them too, whose negative is no number of its kind. What is not held reads the caller's own."""
+    plan = he.plan(PARAMS[39], ConvShape.square(3, (6, 6), 5, 3, padding=1))
+    least = np.iinfo(kind).min
+    narrow = np.random.default_rng(0).integers(least, least + 3, (5, 3, 3, 3)).astype(kind)
+    passing = he.PreparedConv(PARAMS[39], plan, [narrow], held=False, movable=True)
+    assert not passing.is_held
+    narrow[0] = least  # no copy was made
+    values = []
+    for prepared in (passing, he.PreparedConv(PARAMS[39], plan, [narrow.astype(np.int32)])):
+        prepared.hold()
+        values.append(bytearray(prepared.bytes))
+        prepared.copy_values(values[-1], 0)
+    assert values[0] == values[1]
+    assert any(values[0])
+
+
 def test_products_between_groups_are_left_out() -> None:
     dense = ConvShape.square(96, (16, 16), 96, 3, padding=1)
     plans = [he.plan(PARAMS[39], shape) for shape in (dense, replace(dense, groups=96))]

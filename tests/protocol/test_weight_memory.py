@@ -12,6 +12,7 @@ from tests.protocol.parties import run_parties
 from tests.protocol.random_programs import Case, random_case, random_public_case
 
 from sphynx.core import rlwe
+from sphynx.errors import SphynxError
 from sphynx.program.cost.rates import REFERENCE
 from sphynx.program.interpret import interpret
 from sphynx.protocol.channel import Channel, local_pair
@@ -20,6 +21,7 @@ from sphynx.protocol.inference_server import InferenceServer
 from sphynx.protocol.linear import ServerModel
 from sphynx.protocol.linear_plan import plan_group, plan_images, plan_program
 from sphynx.protocol.planned_he import planned_he
+from sphynx.protocol.shared_weights import read_shared, write_shared
 
 GROUP = 16
 WAIT_S = 60.0
@@ -135,6 +137,24 @@ def test_nobody_waits_for_another_threads_transformation(pair: _Pair, monkeypatc
         finally:
             may_end.set()
         assert first.result(WAIT_S).is_held
+
+
+def test_weights_that_have_moved_are_refused_by_who_shares_them(pair: _Pair) -> None:
+    """Whoever reads them takes those that fit first."""
+
+    def read(memory_bytes: int) -> ServerModel:
+        shared = write_shared(pair.model, pair.case.weights)
+        try:
+            return read_shared(shared, pair.case.program, pair.case.weights, memory_bytes=memory_bytes)
+        finally:
+            os.close(shared)
+
+    assert read(pair.limit_bytes).prepared_bytes == pair.model.prepared_bytes
+    with pytest.raises(SphynxError, match="in other memory"):
+        read(pair.limit_bytes // 2)
+    pair.ask(GROUP)
+    with pytest.raises(SphynxError, match="in other memory"):
+        read(pair.limit_bytes)
 
 
 @pytest.mark.parametrize("bundles", [1, GROUP])

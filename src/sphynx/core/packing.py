@@ -20,6 +20,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from math import ceil, gcd
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -202,7 +203,7 @@ class ConvPlan:
             step = gcd(step, *(shift - left for _, (shift, _) in columns))
         return self.n // step
 
-    def weight_polynomials(self, reply: int, weights: tuple[NDArray[np.int32], ...]) -> NDArray[np.int32]:
+    def weight_polynomials(self, reply: int, weights: tuple[NDArray[Any], ...]) -> NDArray[np.int32]:
         """The (inputs_per_tile, weight_degree) plaintexts of one reply, in powers of X^(degree / weight_degree).
 
         weights: per input (out, in, height, width)."""
@@ -211,7 +212,7 @@ class ConvPlan:
         polynomials = np.zeros((self.inputs_per_tile, self.weight_degree), np.int32)
         base = 0
         for shape, layout, weight in zip(self.shapes, self.layouts, weights, strict=True):
-            rows, columns, weight = _read_taps(shape, layout, weight[first:last])
+            rows, columns, weight = _read_taps(shape, layout, weight[first:last].astype(np.int32))  # -(-128) is no int8
             # Tiles with a halo start at the first row that a tap reads; a whole image starts at row 0.
             top, left = layout.tile_origins[0]
             shift_y = np.array([shift - top for shift, _ in rows], np.int64)

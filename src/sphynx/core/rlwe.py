@@ -29,6 +29,7 @@ Params = _native.rlwe.Params
 Ciphertexts = _native.rlwe.Ciphertexts
 Words = NDArray[np.uint64]
 path = _native.rlwe.path  # of the kernels, by name
+_WEIGHTS = (np.int8, np.int16, np.int32)  # types that weights may have
 PASSING_POLYNOMIALS = 256  # transformed at a time where weights are not held: 16 MB
 
 
@@ -131,7 +132,7 @@ class PreparedConv:
         self,
         params: Params,
         conv_plan: ConvPlan,
-        weights: Sequence[NDArray[np.int32]],
+        weights: Sequence[NDArray[Any]],
         threads: int = 0,
         *,
         values: NDArray[np.int32] | None = None,
@@ -139,18 +140,19 @@ class PreparedConv:
         movable: bool = False,
     ) -> None:
         """`values` begins with what `copy_values` of an equal one wrote: it is used where it is, and kept alive. What
-        is `movable` can be dropped, and held, later."""
+        is `movable` can be dropped, and held, later: for that the caller's `weights`, of up to 32 bits, are kept, not
+        copies."""
         for shape, weight in zip(conv_plan.shapes, weights, strict=True):
             expected = (shape.out_channels, shape.in_channels, shape.kernel_height, shape.kernel_width)
-            if weight.shape != expected or weight.dtype != np.int32:
+            if weight.shape != expected or weight.dtype not in _WEIGHTS:
                 raise InputError(
-                    f"weights are {weight.dtype} {weight.shape}, the plan has int32 {expected}",
+                    f"weights are {weight.dtype} {weight.shape}, the plan has up to int32 {expected}",
                     where=str(shape),
                     remedy="Pass the quantised weights of the layer that the plan was made for.",
                 )
         self.plan, self.is_movable = conv_plan, movable
         self._params, self._threads = params, threads
-        self._weights = tuple(_narrow(weight) for weight in weights) if movable or not held else ()
+        self._weights = tuple(weights) if movable or not held else ()
         self._held: tuple[Part, ...] | None = None  # replaced as a whole: other threads may be reading it
         if held and values is not None:
             self._held = _views(params, conv_plan, values)
@@ -215,12 +217,6 @@ def prepared_bytes(params: Params, conv_plan: ConvPlan) -> int:
 def _tiles(conv_plan: ConvPlan, images: int | None) -> int:
     """Count the tiles that the core sees: images that share ciphertexts are one to it."""
     return conv_plan.tiles * (images or 1) // conv_plan.interleaved
-
-
-def _narrow(weights: NDArray[np.int32]) -> NDArray[Any]:
-    """Store the weights in half the memory where they fit."""
-    fits = weights.min(initial=0) > -(1 << 15) and weights.max(initial=0) < 1 << 15
-    return weights.astype(np.int16) if fits else weights
 
 
 @dataclass(frozen=True)

@@ -80,7 +80,7 @@ class ServerModel:
         self._together = None if prepared_values is None else self._prepare(plan_group(self.offline), prepared_values)
         for step in program.linears:
             self._ring_convs[step.name] = [
-                RingConv(shape, program.ring_bits, factor)
+                RingConv(shape, program.ring_bits, factor.astype(np.int32))
                 for shape, factor in zip(self.plan.convs[step.name].shapes, self._factors(step), strict=True)
             ]
             bias = weights[step.bias_name].astype(np.int64).view(np.uint64)
@@ -155,8 +155,8 @@ class ServerModel:
             self._prepared.append(convs[step.name])
         return PreparedMaps(plan, convs)
 
-    def _factors(self, step: Linear) -> list[NDArray[np.int32]]:
-        return [self.weights[step.weight_name(number)].astype(np.int32) for number in range(len(step.terms))]
+    def _factors(self, step: Linear) -> list[Array]:
+        return [self.weights[step.weight_name(number)] for number in range(len(step.terms))]
 
     def with_bias(self, name: str, share: Words) -> Ring:
         """Add a map's bias to the server's share of it, in the program's ring."""

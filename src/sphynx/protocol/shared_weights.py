@@ -4,7 +4,8 @@
     int32 ...   the values of every prepared map, in the order of the program
 
 One process prepares and writes them; others map the same pages and read. The key covers the weights, the program, the
-parameters of the encryption and the path of the kernels, so that a file of other values is refused. Linux only.
+parameters of the encryption, which maps are held and the path of the kernels, so that a file of other values is
+refused. Linux only.
 """
 
 from __future__ import annotations
@@ -69,18 +70,22 @@ def read_shared(
     if magic != MAGIC or len(memory) != HEADER.size + 4 * count:
         raise _unusable("it has another format")
     values: NDArray[np.int32] = np.frombuffer(memory, np.int32, count, HEADER.size)
-    model = ServerModel(
-        program, weights, threads=threads, prepared_values=values, memory_bytes=memory_bytes, check=check
-    )
+    others = "it was made from other weights, in other memory, or for another kind of CPU"
+    try:
+        model = ServerModel(
+            program, weights, threads=threads, prepared_values=values, memory_bytes=memory_bytes, check=check
+        )
+    except ValueError:  # a map's values end early
+        raise _unusable(others) from None
     if key != _key(model, weights):
-        raise _unusable("it was made from other weights, or for another kind of CPU")
+        raise _unusable(others)
     return model
 
 
 def _key(model: ServerModel, weights: Mapping[str, Array]) -> bytes:
     params = model.plan.params
     parts = [content_hash(weights), model.program.content_hash, params.n, params.ring_bits, params.primes]
-    parts += [str(model.check or ""), rlwe.path()]
+    parts += [str(model.check or ""), [prepared.is_held for prepared in model.prepared], rlwe.path()]
     return hashlib.sha256(json.dumps(parts).encode()).digest()
 
 
