@@ -32,6 +32,7 @@ from sphynx.protocol.ots import ClientOts, OtCount, ServerOts
 from sphynx.protocol.relu_layer import Arrays, Words
 from sphynx.protocol.transport import Buffer
 
+EXPANDED_WORDS = 1 << 16  # at a time: a call for each bit takes longer, all bits at once too much memory
 _ONE = np.uint64(1)
 
 
@@ -95,13 +96,12 @@ class Gating:
         """The map, (gates, length), and the gates, (gates, 1)."""
         return x[: self.count].reshape(self.gates, self.length), x[self.count :].reshape(self.gates, 1)
 
-    def of_bit(self, bit: int) -> slice:
-        """The OTs of a bit."""
-        return slice(bit * self.row, bit * self.row + self.gates)
-
-    def seeded(self, pads: Words, bit: int) -> Words:
-        """The long messages of one bit's OTs, (gates, length)."""
-        return ot.expanded_pads(pads[self.of_bit(bit)], self.length)
+    def expanded(self, pads: Words) -> Iterator[Words]:
+        """The long messages of each bit's OTs, (gates, length); as many bits in a call as take EXPANDED_WORDS."""
+        of_bits, bits = pads.reshape(self.k, self.row, 2)[:, : self.gates], max(1, EXPANDED_WORDS // self.count)
+        for first in range(0, self.k, bits):
+            seeds = np.ascontiguousarray(of_bits[first : first + bits])
+            yield from ot.expanded_pads(seeds.reshape(-1, 2), self.length).reshape(-1, self.gates, self.length)
 
     def unpacked(self, message: memoryview) -> Iterator[tuple[int, Words]]:
         """Unpack the corrections bit by bit."""
@@ -162,9 +162,8 @@ def _correct(plan: Gating, pads: ot.PadPair, x: Words) -> tuple[list[Buffer], Wo
     """(corrections, share) of the party whose x is multiplied by the other's gates."""
     share = np.zeros_like(x)
     corrections: list[Buffer] = []
-    for bit in range(plan.k):
-        first = plan.seeded(pads.zeros, bit)
-        correction = x + first - plan.seeded(pads.ones, bit)
+    for bit, (first, second) in enumerate(zip(plan.expanded(pads.zeros), plan.expanded(pads.ones), strict=True)):
+        correction = x + first - second
         corrections.append(pack_ring(np.ascontiguousarray(correction.reshape(-1)), plan.k - bit).data)
         share -= first << np.uint64(bit)
     return corrections, share
@@ -173,9 +172,9 @@ def _correct(plan: Gating, pads: ot.PadPair, x: Words) -> tuple[list[Buffer], Wo
 def _unmask(plan: Gating, pads: Words, gates: Words, corrections: memoryview) -> Words:
     """The share of the party whose gates' bits were its choices."""
     share = np.zeros((plan.gates, plan.length), np.uint64)
-    for bit, correction in plan.unpacked(corrections):
+    for (bit, correction), pad in zip(plan.unpacked(corrections), plan.expanded(pads), strict=True):
         chosen = gates >> np.uint64(bit) & _ONE
-        share += plan.seeded(pads, bit) + chosen * correction << np.uint64(bit)
+        share += pad + chosen * correction << np.uint64(bit)
     return share
 
 
