@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from tests.protocol.relu_runs import layer_of, run_layers
 from tests.protocol.test_relu import expected
 
+from sphynx.core.ring import ring_dtype
 from sphynx.protocol import gmw_cuts
 from sphynx.protocol.channel import HEADER_BYTES
-from sphynx.protocol.gmw_cuts import CUT, WINDOW_BYTES, Turn, cuts_of, turns
+from sphynx.protocol.gmw_cuts import CUT, WINDOW_BYTES, Materials, Turn, as_words, cuts_of, turns
 from sphynx.protocol.gmw_material import offline_messages
 
 SEVERAL = 2 * CUT + 77
@@ -51,3 +52,21 @@ def test_layers_of_several_batches(monkeypatch: pytest.MonkeyPatch) -> None:
         assert run.results == [expected(layer, x) for layer, x in zip(layers, xs, strict=True)]
         sizes = [offline_messages(cut.shape).total + 4 * HEADER_BYTES for cut in cuts_of(layers)]
         assert run.server.record.total("offline").bytes == sum(sizes)
+
+
+@pytest.mark.parametrize("ring_bits", [32, 33])
+@pytest.mark.parametrize("count", [100, CUT + 64])
+def test_ring_elements_are_kept_as_narrow_as_they_are(ring_bits: int, count: int) -> None:
+    layer = layer_of(9, ring_bits, 3, count)
+    materials = Materials([layer])
+    elements = np.random.default_rng(0).integers(0, 2**ring_bits, (6, count), np.uint64)
+    planes = np.random.default_rng(1).integers(0, 2**64, (3, layer.shape.words), np.uint64)
+    for cut in cuts_of([layer]):
+        words = slice(cut.start // 64, cut.start // 64 + cut.shape.words)
+        materials.put(cut, {"arithmetic": elements[:, cut.own], "bits": planes[:, words]})
+    (kept,) = materials.arrays
+    assert kept["arithmetic"].dtype == ring_dtype(ring_bits)
+    assert kept["bits"].dtype == np.uint64
+    widened = as_words(kept)
+    np.testing.assert_array_equal(widened["arithmetic"], elements)
+    np.testing.assert_array_equal(widened["bits"], planes)

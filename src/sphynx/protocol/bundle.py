@@ -30,7 +30,7 @@ from sphynx.protocol.relu import Arrays
 
 Role = Literal["server", "client"]
 
-FORMAT = "sphynx-bundle/7"
+FORMAT = "sphynx-bundle/8"
 TEMPORARY = ".new"  # ends the name of a file that is being written
 ID_BYTES = 16
 MAX_BATCH = 1 << 16

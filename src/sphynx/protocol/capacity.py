@@ -32,6 +32,7 @@ from sphynx.protocol.linear_plan import plan_program
 PROCESS_BYTES = 55 << 20  # the interpreter and its libraries, measured: docs/growth.md
 LEDGER_BYTES = 500  # of a bundle's row and its places in the indices
 GMW_BYTES_PER_OT = {"server": 1.57, "client": 1.18}  # of what a bundle keeps, with 26 bits truncated by 13
+NARROWED_BYTES = {"server": 4 * 7, "client": 4 * 6}  # less for each ReLU in 32 bits or less: 7 and 6 ring elements
 KEPT_BYTE_S = 1.5e-9  # of a bundle: hashed and written, deleted; measured with garbled ones of 84 MB
 LABEL_BYTES = 16
 HERE = Link(0.0, math.inf, "loopback")
@@ -129,7 +130,11 @@ def bundle_bytes(program: Program, backend: Backend) -> tuple[float, float]:
             server + (cost.relus + cost.comparisons) * program.ring_bits / 8 + ots * GMW_BYTES_PER_OT["server"],
             client + cost.gc_table_bytes + LABEL_BYTES * cost.gc_ots + ots * GMW_BYTES_PER_OT["client"],
         )
-    return server + ots * GMW_BYTES_PER_OT["server"], client + ots * GMW_BYTES_PER_OT["client"]
+    narrowed = cost.relus + cost.comparisons if program.ring_bits <= 32 else 0
+    return (
+        server + ots * GMW_BYTES_PER_OT["server"] - narrowed * NARROWED_BYTES["server"],
+        client + ots * GMW_BYTES_PER_OT["client"] - narrowed * NARROWED_BYTES["client"],
+    )
 
 
 def parse_rate(text: str) -> float:

@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from sphynx.core.gmw import ReluShape
+from sphynx.core.ring import ring_dtype
 from sphynx.protocol.relu_layer import Arrays, ReluLayer
 
 CUT = 1 << 14  # ReLUs, a multiple of 64
@@ -74,7 +75,7 @@ def turns(request_bytes: Sequence[int]) -> Iterator[Turn]:
 
 
 class Materials:
-    """The material of layers, filled in batch by batch."""
+    """The material of layers, filled in batch by batch. Ring elements, most of it, are kept as narrow as they are."""
 
     def __init__(self, layers: Sequence[ReluLayer]) -> None:
         self._shapes = [layer.shape for layer in layers]
@@ -82,11 +83,18 @@ class Materials:
 
     def put(self, cut: Cut, material: Arrays) -> None:
         whole, shape = self.arrays[cut.number], self._shapes[cut.number]
-        if cut.shape == shape:
-            whole.update(material)
-            return
+        narrow = ring_dtype(shape.k)
         for name, part in material.items():
             size, first = (shape.count, cut.start) if name in _BY_ELEMENT else (shape.words, cut.start // 64)
+            kept = part.astype(narrow, copy=False) if name in _BY_ELEMENT else part
+            if cut.shape == shape:
+                whole[name] = kept
+                continue
             if name not in whole:
-                whole[name] = np.empty((*part.shape[:-1], size), part.dtype)
-            whole[name][..., first : first + part.shape[-1]] = part
+                whole[name] = np.empty((*kept.shape[:-1], size), kept.dtype)
+            whole[name][..., first : first + kept.shape[-1]] = kept
+
+
+def as_words(material: Arrays) -> Arrays:
+    """Widen what `Materials` keeps narrow, as gadgets read it: for one layer at a time."""
+    return {name: kept.astype(np.uint64, copy=False) for name, kept in material.items()}

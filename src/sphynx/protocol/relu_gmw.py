@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from sphynx.core import gmw, silent
 from sphynx.protocol.channel import Channel
-from sphynx.protocol.gmw_cuts import Cut, Materials, Turn, cuts_of, turns
+from sphynx.protocol.gmw_cuts import Cut, Materials, Turn, as_words, cuts_of, turns
 from sphynx.protocol.gmw_material import GmwOfflineClient, GmwOfflineServer, offline_messages, ot_count
 from sphynx.protocol.ots import ClientOts, OtCount, ServerOts, reserve_client, reserve_server
 from sphynx.protocol.relu_layer import Arrays, ReluLayer, Words
@@ -43,7 +43,7 @@ class GmwReluServer:
         return materials.arrays
 
     def online(self, channel: Channel, layer: ReluLayer, material: Arrays, x: Words) -> Words:
-        return lead(channel, layer.shape.gadget.server(x, **material), layer.shape.count)
+        return lead(channel, layer.shape.gadget.server(x, **as_words(material)), layer.shape.count)
 
 
 class GmwReluClient:
@@ -61,7 +61,7 @@ class GmwReluClient:
         return preparing.finish()
 
     def online(self, channel: Channel, layer: ReluLayer, material: Arrays, x: Words, new_mask: Words) -> None:
-        follow(channel, layer.shape.gadget.client(x, **material, new_mask=new_mask))
+        follow(channel, layer.shape.gadget.client(x, **as_words(material), new_mask=new_mask))
 
 
 class _Preparing:
