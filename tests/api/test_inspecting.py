@@ -55,6 +55,8 @@ def test_files_that_cannot_be_read_and_networks_of_torch(tmp_path: Path) -> None
     (tmp_path / "bad.onnx").write_bytes(b"no network")
     (blocker,) = sphynx.inspect_network(tmp_path / "bad.onnx").blockers
     assert "not a valid ONNX file" in blocker.what
+    with pytest.raises(sphynx.InputError, match="there is no such file"):
+        sphynx.inspect_network(tmp_path / "missing.onnx")
     module = torch.nn.Sequential(torch.nn.Conv2d(1, 2, 3), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(72, 3))
     assert sphynx.inspect_network(module, example=torch.zeros(1, 1, 8, 8)).relus == 72
     with pytest.raises(sphynx.InputError, match="does not tell the shape"):

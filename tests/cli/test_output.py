@@ -44,3 +44,12 @@ def test_who_waits_for_data_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
     with options.reading("scans", voice):
         assert heard.get(timeout=60) == "reading scans ..."
     assert heard.empty()
+
+
+def test_a_narrow_table_folds_its_names_and_keeps_every_number(capsys: pytest.CaptureFixture[str]) -> None:
+    columns = ["image", "ReLU", ">offline", ">offline bytes", ">online", ">online bytes", ">rounds"]
+    row = ["broken/dog/sixteen and more.png", "gmw", "873 ms", "8.61 MB", "70.7 ms", "330 kB", "7"]
+    print_table("Cost", columns, [row], width=80)
+    lines = capsys.readouterr().out.splitlines()
+    assert {len(line) for line in lines[1:]} == {80}
+    assert all(cell in "\n".join(lines) for cell in [*row[1:], "rounds", "broken/dog/sixteen", "and more.png"])

@@ -168,3 +168,9 @@ def test_a_photograph_with_a_wrong_tag_and_a_video_behind_it_is_read(tmp_path: P
     content = content.replace(b"\x01\x0e\x00\x02" + long_tag[0], b"\x01\x0e\x00\x02" + long_tag[1])
     (tmp_path / "a.jpg").write_bytes(content + b"\xff\xda" * 100_000)
     assert read_upright(tmp_path / "a.jpg", "a").size == (16, 24)
+
+
+def test_an_empty_file_is_told_as_such(tmp_path: Path) -> None:
+    (tmp_path / "a.png").touch()
+    with pytest.raises(InputError, match=r"a\.png: the file is empty"):
+        read_upright(tmp_path / "a.png", "a.png")

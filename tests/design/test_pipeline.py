@@ -203,6 +203,8 @@ def test_published_cells_need_no_search_and_given_places_no_placement(tmp_path: 
     assert result.reduce_positions == (0, 2) and result.placed_by == "given"
     assert [row.cells for row in result.comparison.rows] == ["published cells", "random cells"]
     assert "cells" not in result.minutes and "placement" not in result.minutes
+    weights = [*tmp_path.rglob("model.safetensors"), *tmp_path.rglob("checkpoint.pt")]
+    assert len(weights) > 3 and not any(path.stat().st_mode & 0o077 for path in weights)
 
 
 def test_a_comparison_by_another_recipe_trains_the_network_by_it_too(tmp_path: Path) -> None:

@@ -28,6 +28,20 @@ def test_checkpoint_round_trip(tmp_path: Path) -> None:
     assert sorted(p.name for p in (tmp_path / "run").iterdir()) == ["checkpoint.pt", "figures"]
 
 
+def test_a_checkpoint_is_for_its_owner_as_the_weights_are(tmp_path: Path) -> None:
+    (tmp_path / "checkpoint.pt.new").touch(mode=0o644)  # as a killed run of an older version leaves it
+    folder = RunFolder(tmp_path)
+    folder.save_checkpoint({"weights": torch.zeros(3)})
+    folder.write_json("result.json", {})
+    assert (tmp_path / "checkpoint.pt").stat().st_mode & 0o777 == 0o600
+    assert (tmp_path / "result.json").stat().st_mode & 0o777 == 0o666 & ~_umask()
+
+
+def _umask() -> int:
+    os.umask(mask := os.umask(0))
+    return mask
+
+
 def test_a_disk_that_takes_no_more_leaves_the_old_checkpoint_and_says_so(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path)
     folder.save_checkpoint({"epoch": 1})

@@ -41,6 +41,8 @@ def inspect_network(network: TrainedNetwork | nn.Module | str | Path, settings: 
 
     if isinstance(network, str | Path) and is_foreign(network):
         path = Path(network)
+        if not path.exists():
+            raise InputError("there is no such file", where=str(path), remedy="Check the path.")
         if path.suffix.lower() == ".onnx":
             return inspect_onnx(path, settings)
         return inspect_read(path.stem, partial(read_exported, path, settings), settings)

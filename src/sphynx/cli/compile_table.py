@@ -1,5 +1,5 @@
-"""Print a program for `sphynx compile`: its linear maps in a table of 100 columns, blocks that repeat shown once, and
-what one private inference would cost. As JSON every map is there.
+"""Print a program for `sphynx compile`: its linear maps in a table of at most 100 columns, blocks that repeat shown
+once, and what one private inference would cost. As JSON every map is there.
 """
 
 from __future__ import annotations

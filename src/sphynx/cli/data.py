@@ -29,7 +29,7 @@ app = Verbs(invoke_without_command=True)
 
 @app.callback()
 def data(context: typer.Context) -> None:
-    """Data sets: list, fetch, describe, sample."""
+    """Data sets: list, fetch, show, sample, pack."""
     if context.invoked_subcommand is None:
         list_data()
 

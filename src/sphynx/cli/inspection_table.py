@@ -29,7 +29,8 @@ def print_inspection(found: Inspection, wording: Callable[[str], str]) -> None:
             ["prepared weights of a server", bytes_text(found.weight_bytes)],
         ]
     rows += [["note", wording(note)] for note in found.notes]
-    print_table(found.name, ["", ""], [row for row in rows if row[1]])
+    if rows := [row for row in rows if row[1]]:
+        print_table(found.name, ["", ""], rows)
     if found.blockers:
         print_blockers(found, wording)
     if found.costs:

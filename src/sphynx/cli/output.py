@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from sphynx.program.ir import Program
 
 NAME_WIDTH = 24
+WIDE = 10_000
 
 
 def print_json(value: Any) -> None:
@@ -23,15 +24,15 @@ def print_json(value: Any) -> None:
 def print_table(
     title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], *, note: str = "", width: int | None = None
 ) -> None:
-    """A table on stdout, no wider than `width` where that is given. A column whose name begins with '>' is aligned to
-    the right; one whose cells are all empty is left out. Title and note take the terminal's width, not the table's.
+    """Print a table on stdout, no wider than a terminal nor than `width`. A column whose name begins with '>' is
+    aligned to the right; one whose cells are all empty is left out. Title and note take all of that width.
     Texts are printed as they are: names may come from a server or files, and rich would take '[dog]' for a style and
     '[link=...]' for a link."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    table, rows = Table(), list(rows)
+    table, rows = Table(show_header=any(columns)), list(rows)
     kept = [number for number in range(len(columns)) if not rows or any(row[number] for row in rows)]
     columns, rows = [columns[number] for number in kept], [[row[number] for number in kept] for row in rows]
     whole = min(max((len(row[0]) for row in rows), default=0), NAME_WIDTH)  # names are looked for, so keep them whole
@@ -43,11 +44,24 @@ def print_table(
     for row in rows:
         table.add_row(*map(Text, row))
     # Piped output keeps its lines whole: a program or a pager reads it, not a narrow screen.
-    console = Console(width=width or (None if sys.stdout.isatty() else 160))
+    console = Console(width=None if sys.stdout.isatty() else width or 160)
+    console = Console(width=min(console.width, width or console.width))
+    if table.columns and console.measure(table, options=console.options.update_width(WIDE)).maximum > console.width:
+        # A name that is wider than its share is folded. Rich would keep its least width and cut other columns off.
+        others = sum(map(_least_width, columns[1:], list(zip(*rows, strict=True))[1:]))
+        rest = console.width - others - (3 * len(columns) + 1)
+        table.columns[0].width = min(whole, max(rest, NAME_WIDTH // 3))
     console.print(Text(title, "bold"))
     console.print(table)
     if note:
         console.print(Text(note, "dim"))
+
+
+def _least_width(column: str, cells: Sequence[str]) -> int:
+    """Return what a column needs where its heading is folded between words, and so are its cells, but for numbers."""
+    words = column.removeprefix(">").split()
+    words += cells if column.startswith(">") else [word for cell in cells for word in cell.split()]
+    return max(map(len, words), default=0)
 
 
 def say_next(*words: str) -> None:

@@ -49,6 +49,9 @@ def read_upright(file: Path | IO[bytes], name: str) -> Image.Image:
     costly."""
     try:
         with file.open("rb") if isinstance(file, Path) else nullcontext(file) as stream:
+            if not stream.read(1):
+                raise InputError("the file is empty", where=name, remedy="Replace or remove this file.")
+            stream.seek(0)
             if is_dicom(stream):
                 return read_dicom(stream, name, read_upright)
             found = outline(stream)

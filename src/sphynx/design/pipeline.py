@@ -112,7 +112,7 @@ class Pipeline(StagedDesign):
         )
         first = self.out / "training" / f"seed-{request.seed}"
         for name in (MODEL, NORMALISATION):
-            shutil.copyfile(first / name, self.out / name)
+            shutil.copy(first / name, self.out / name)  # with its mode: weights are for their owner
 
         rows: list[Row] = []
         if comparison is not None:

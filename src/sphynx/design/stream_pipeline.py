@@ -92,7 +92,7 @@ class StreamPipeline(StagedDesign):
         summary = self.stages.run("training", TrainSummary, lambda: self._train(design, recipe))
         first = self.out / "training" / f"seed-{self.request.seed}"
         for name in (MODEL, NORMALISATION):
-            shutil.copyfile(first / name, self.out / name)
+            shutil.copy(first / name, self.out / name)  # with its mode: weights are for their owner
         return self._finish(design, recipe, summary, trained, allocated_by)
 
     def _train_teachers(self, planned: Estimate, plan: Mapping[str, Estimate]) -> TrainSummary:

@@ -101,6 +101,8 @@ def save_model(folder: Path, network: AnyNetwork, *, compact: bool = False) -> N
         _make_compact(weights, folder)
     temporary = folder / (MODEL + ".new")
     save_file(weights, temporary, {"design": design_fingerprint(network.design)})
+    if not compact:  # which is to be shipped
+        temporary.chmod(0o600)
     temporary.replace(folder / MODEL)
     network.design.save(folder / DESIGN)
 

@@ -195,5 +195,5 @@ def _keep(run: Path, out: Path) -> None:
     """The folder of the better network becomes the result's; its checkpoint stays where it is."""
     for file in run.iterdir():
         if file.is_file() and file.name != CHECKPOINT:
-            shutil.copyfile(file, out / file.name)
+            shutil.copy(file, out / file.name)  # with its mode: weights are for their owner
     shutil.copytree(run / "figures", out / "figures", dirs_exist_ok=True)

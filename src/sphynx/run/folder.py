@@ -109,7 +109,7 @@ class RunFolder:
         import torch
 
         saved = {"format": FORMAT, "belongs_to": self.belongs_to, "data": self.data, "state": dict(state)}
-        self._write(CHECKPOINT, partial(torch.save, saved))
+        self._write(CHECKPOINT, partial(torch.save, saved), mode=0o600)  # it holds the weights
 
     def load_checkpoint(self) -> dict[str, Any] | None:
         """The state last saved, its tensors on the CPU; None where nothing was saved."""
@@ -155,10 +155,11 @@ class RunFolder:
     def _write_text(self, name: str, text: str) -> None:
         self._write(name, lambda file: file.write(text.encode()))
 
-    def _write(self, name: str, fill: Callable[[BinaryIO], object]) -> None:
+    def _write(self, name: str, fill: Callable[[BinaryIO], object], *, mode: int = 0o666) -> None:
         temporary = self.path / (name + ".new")
         try:
-            with temporary.open("wb") as file:
+            temporary.unlink(missing_ok=True)  # a killed run's would keep its own mode
+            with open(temporary, "wb", opener=partial(os.open, mode=mode)) as file:
                 fill(file)
                 file.flush()
                 os.fsync(file.fileno())
