@@ -10,7 +10,7 @@ from sphynx.bench.calibrate import measure_rates
 from sphynx.bench.private_parties import plain_channel
 from sphynx.bench.relu_work import MuteChannel
 from sphynx.bench.small_network import BACKEND, small_network
-from sphynx.program.cost.rates import HeSeconds, ReluSeconds
+from sphynx.program.cost.rates import HeSeconds, PartSeconds, ReluSeconds
 from sphynx.program.interpret import interpret
 from sphynx.protocol.channel import Channel
 from sphynx.protocol.inference_client import InferenceClient
@@ -24,10 +24,8 @@ def test_every_rate_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     rates = measure_rates(plain_channel)
     for field in fields(rates):
         value = getattr(rates, field.name)
-        parts = (
-            [getattr(value, part.name) for part in fields(value)] if isinstance(value, HeSeconds | ReluSeconds) else []
-        )
-        for number in parts or [value]:
+        is_several = isinstance(value, HeSeconds | PartSeconds | ReluSeconds)
+        for number in [getattr(value, part.name) for part in fields(value)] if is_several else [value]:
             assert isinstance(number, str) or number >= 0, field.name
     for seconds in (rates.gc.offline, rates.gmw.offline, rates.step_s, rates.byte_s):
         assert 0 < seconds < 1

@@ -1,10 +1,10 @@
-"""This machine's rates for `sphynx estimate`: the core's micro-benchmarks on one core, both parties' work on ReLUs, and
-what the channel between two processes costs. Each is measured by itself. kept_rates.py of `program/cost` keeps them.
+"""This machine's rates for `sphynx estimate`: what both parties work offline, on a core each at once; what they work
+online, in turn; what the channel between two processes costs. Each is measured by itself. kept_rates.py of
+`program/cost` keeps them.
 """
 
 from __future__ import annotations
 
-import math
 import platform
 from dataclasses import replace
 from typing import NamedTuple
@@ -12,115 +12,90 @@ from typing import NamedTuple
 import numpy as np
 
 from sphynx.bench.channel_costs import byte_seconds
-from sphynx.bench.core_rates import (
-    DEFAULT_OT_PARAMETER,
-    FEW,
-    FEW_INPUTS,
-    INPUTS,
-    memory_product_seconds,
-    ot_rates,
-    primitive_times,
-    ring_seconds,
-    silent_seconds,
-)
+from sphynx.bench.core_rates import DEFAULT_OT_PARAMETER, ot_rates, ring_seconds
 from sphynx.bench.machine import best_seconds
+from sphynx.bench.offline_work import CONVOLUTION, SMALL_RING, offline_work
 from sphynx.bench.private_parties import OpenChannel
-from sphynx.bench.relu_work import gate_byte_seconds, relu_seconds
-from sphynx.bench.small_network import BACKEND, run_small, small_network
-from sphynx.core import rlwe
+from sphynx.bench.relu_work import line, relu_online_seconds
+from sphynx.bench.small_network import BACKEND, NARROW, WIDE, run_small, small_network
 from sphynx.core.conv_shape import ConvShape
 from sphynx.core.ring import RingConv
+from sphynx.program.backends import Backend
+from sphynx.program.cost.cost import total_cost
 from sphynx.program.cost.estimate import estimate
-from sphynx.program.cost.link import Link
-from sphynx.program.cost.rates import HeSeconds, Rates
+from sphynx.program.cost.link import LINKS, Link
+from sphynx.program.cost.rates import PartSeconds, Rates, ReluSeconds
 from sphynx.program.extensions import SOFTSPOKEN
 from sphynx.program.ir import Pool
 from sphynx.protocol.shares import pool_share
 from sphynx.threads import available_cores
 
 REPEATS = 5
-SMALL_RING, LARGE_RING = 32, 64
-CONVOLUTION = ConvShape.square(20, (16, 16), 20, 5, padding=2)
+HERE, FAR = LINKS["loopback"], LINKS["lan"]
 SHORT_CONVOLUTION = ConvShape.square(3, (16, 16), 20, 1)  # its 15,360 MACs take a few microseconds
 SHORT_POOL = Pool("", "", tuple((row, row + 1) for row in range(16)), (1,) * 16, ((0, 2),), (1,))
 
 
 def measure_rates(open_channel: OpenChannel) -> Rates:
-    """A few seconds."""
-    small, gmw = run_small(open_channel), relu_seconds("gmw", REPEATS)
+    """Several seconds."""
+    wide, narrow, far = (run_small(open_channel, *kind) for kind in ((WIDE,), (NARROW,), (NARROW, FAR)))
+    work = offline_work(REPEATS)
     rates = Rates(
         machine=f"{platform.node()} ({platform.machine()})",
         cores=available_cores(),
-        busy_cores=small.busy_cores,
-        gc=relu_seconds("gc", REPEATS),
-        gmw=gmw,
+        busy_cores=wide.busy_cores,
+        gc=_relu_seconds("gc", work.gc),
+        gmw=_relu_seconds("gmw", work.gmw),
+        truncation=work.parts.truncation,
+        square=work.parts.square,
+        gate=work.parts.gate,
         ot_bytes=ot_rates(DEFAULT_OT_PARAMETER, 1, 1)["ot_bytes_each"],
-        silent_ot=silent_seconds(),
+        silent_ot=work.silent_ot,
         limb_macs_per_s=_limb_mac_rate(),
         step_s=_step_seconds(),
         message_s=0.0,
         byte_s=byte_seconds(open_channel),
-        he_small=_he_seconds(SMALL_RING),
-        he_large=_he_seconds(LARGE_RING),
-        gate_byte_s=gate_byte_seconds(gmw.offline, REPEATS),
+        he_small=work.he_small,
+        he_large=work.he_large,
+        gate_byte_s=work.parts.gate_byte_s,
     )
-    return replace(rates, message_s=_message_seconds(rates, small.online_s))
+    return _of_whole_inferences(rates, narrow.online_s, wide.online_s, far.online_s)
 
 
-def _message_seconds(rates: Rates, online_s: float) -> float:
-    """Attribute to each message what is left of a small network's inference: framing, TLS, system calls, the wait until
-    the other party runs, and what is done on one thread around them."""
-    program, here = small_network()[0], Link(0.0, math.inf, "loopback")
-
-    def estimated_s(message_s: float) -> float:
-        return estimate(program, replace(rates, message_s=message_s), here, BACKEND, SOFTSPOKEN).total.online_seconds
-
-    work_s = estimated_s(0.0)
-    return max(online_s - work_s, 0.0) / (estimated_s(1.0) - work_s)
-
-
-def _he_seconds(ring_bits: int) -> HeSeconds:
-    params = rlwe.Params.for_ring(ring_bits)
-    times = primitive_times(params, REPEATS)
-    product = _product_seconds(times["rlwe_product_s"], times["rlwe_product_of_few_s"])
-    reply, decrypt = (
-        _used_seconds(times[f"rlwe_{name}_s"], times[f"rlwe_{name}_few_s"], params.n) for name in ("reply", "decrypt")
-    )
-    return HeSeconds(
-        product=product,
-        encrypt=times["rlwe_encrypt_s"],
-        parse=times["rlwe_parse_s"],
-        reply=max(reply.fixed - INPUTS * product, 0.0),
-        decrypt=decrypt.fixed,
-        weight=max(memory_product_seconds(params, REPEATS) - times["rlwe_product_s"], 0.0),
-        used=reply.each + decrypt.each,
-        transform=_transform_seconds(params),
-    )
+def _of_whole_inferences(rates: Rates, narrow_s: float, wide_s: float, far_s: float) -> Rates:
+    """Attribute what is left of small networks' inferences. What a wider network takes more is due to each OT: material
+    and messages come from memory, other than in a loop. The rest is due to each message: framing, TLS, system calls,
+    the wait until the other party runs, what is done on one thread around them; over a link what that takes more."""
+    narrow, wide = _left(rates, NARROW, HERE, narrow_s), _left(rates, WIDE, HERE, wide_s)
+    each, fixed_s = line(narrow.ots, narrow.seconds, wide.ots, wide.seconds)
+    gmw = replace(rates.gmw, online=rates.gmw.online + each)
+    rates = replace(rates, gmw=gmw, message_s=fixed_s / narrow.messages)
+    far = _left(rates, NARROW, FAR, far_s)
+    return replace(rates, link_message_s=far.seconds / far.messages)
 
 
-def _product_seconds(many: float, few: float) -> float:
-    """Seconds of one more product in a sum; what a sum takes at any number of them counts for its reply."""
-    more = INPUTS * many - FEW_INPUTS * few
-    return min(max(more, 0.0) / (INPUTS - FEW_INPUTS), many)
+class _Left(NamedTuple):
+    """Seconds that the estimate of an inference lacks; what it has of messages and OTs."""
+
+    seconds: float
+    messages: float
+    ots: int
 
 
-def _transform_seconds(params: rlwe.Params) -> float:
-    """With its packing."""
-    plan = rlwe.plan(params, CONVOLUTION)
-    weights = np.ones((CONVOLUTION.out_channels, CONVOLUTION.in_channels, 5, 5), np.int32)
-    return best_seconds(lambda: rlwe.PreparedConv(params, plan, [weights], 1), REPEATS) / plan.products
+def _left(rates: Rates, channels: int, link: Link, online_s: float) -> _Left:
+    program = small_network(channels)[0]
+
+    def estimated_s(by: Rates) -> float:
+        return estimate(program, by, link, BACKEND, SOFTSPOKEN).total.online_seconds
+
+    work_s = estimated_s(rates)
+    messages = estimated_s(replace(rates, message_s=rates.message_s + 1.0)) - work_s
+    return _Left(max(online_s - work_s, 0.0), messages, total_cost(program).gmw_ots)
 
 
-class _Used(NamedTuple):
-    """Seconds of a reply at either party: at any number of used coefficients, and for each of them."""
-
-    fixed: float
-    each: float
-
-
-def _used_seconds(whole: float, few: float, n: int) -> _Used:
-    each = max(whole - few, 0.0) / (n - n // FEW)
-    return _Used(max(whole - each * n, 0.0), each)
+def _relu_seconds(backend: Backend, offline: PartSeconds) -> ReluSeconds:
+    online = relu_online_seconds(backend, REPEATS)
+    return ReluSeconds(offline.each, online.each, online.layer, offline.layer)
 
 
 def _limb_mac_rate() -> float:

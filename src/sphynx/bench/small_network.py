@@ -27,7 +27,8 @@ from sphynx.bench.private_parties import (
 )
 from sphynx.program.backends import Backend
 from sphynx.program.convolve import Array
-from sphynx.program.ir import INPUT, Linear, Program, Relu, Term
+from sphynx.program.cost.link import Link
+from sphynx.program.ir import INPUT, Linear, Program, Relu, Step, Term
 from sphynx.protocol.bundle import ID_BYTES, Bundle
 from sphynx.protocol.channel import Channel
 from sphynx.protocol.inference import Party
@@ -38,22 +39,26 @@ from sphynx.space.tally import Shape
 from sphynx.threads import available_cores
 
 REPEATS = 8
+LAYERS = 4  # of ReLUs
+NARROW, WIDE = 4, 40  # channels
 BACKEND: Backend = "gmw"
 RING_BITS, KERNEL, PADDING, TRUNCATED = 32, 5, 2, 8
-IMAGE, INSIDE, OUTPUTS = Shape(3, 16, 16), Shape(40, 16, 16), 100
+EXTENT, OUTPUTS = (16, 16), 100
+IMAGE = Shape(3, *EXTENT)
 RANGE_BITS = 20  # of sums of weights of 0 and 1, for a black picture
 
 
-def small_network() -> tuple[Program, dict[str, Array]]:
-    """Two layers of ReLUs between three linear maps."""
-    steps = (
-        _map("a.input", Term(INPUT, KERNEL, KERNEL, pad_top=PADDING, pad_left=PADDING), INSIDE),
-        Relu("a", "a.input", TRUNCATED),
-        _map("b.input", Term("a", KERNEL, KERNEL, pad_top=PADDING, pad_left=PADDING), INSIDE),
-        Relu("b", "b.input", TRUNCATED),
-        _map("logits", Term("b", INSIDE.height, INSIDE.width), Shape(OUTPUTS, 1, 1)),
-    )
-    program = Program(IMAGE, steps, RING_BITS, 2)
+def small_network(channels: int = WIDE) -> tuple[Program, dict[str, Array]]:
+    """Layers of ReLUs, so many channels wide, each behind a linear map, and a last map."""
+    steps: list[Step] = []
+    last, inside = INPUT, Shape(channels, *EXTENT)
+    for name in map(str, range(LAYERS)):
+        before = f"{name}.input"
+        steps.append(_map(before, Term(last, KERNEL, KERNEL, pad_top=PADDING, pad_left=PADDING), inside))
+        steps.append(Relu(name, before, TRUNCATED))
+        last = name
+    steps.append(_map("logits", Term(last, *EXTENT), Shape(OUTPUTS, 1, 1)))
+    program = Program(IMAGE, tuple(steps), RING_BITS, 2)
     drawn, weights = np.random.default_rng(0), dict[str, Array]()
     for step in program.linears:
         (term,) = step.terms
@@ -81,10 +86,10 @@ class _Phases:
     online: list[Phase]
 
 
-def run_small(open_channel: OpenChannel) -> SmallRun:
+def run_small(open_channel: OpenChannel, channels: int = WIDE, link: Link | None = None) -> SmallRun:
     served, asked = run_pair(
-        partial(_serve, open_channel=open_channel),
-        partial(_ask, open_channel=open_channel),
+        partial(_serve, open_channel=open_channel, channels=channels, link=link),
+        partial(_ask, open_channel=open_channel, channels=channels, link=link),
         where="measuring this machine",
         remedy="Run sphynx doctor.",
     )
@@ -96,16 +101,16 @@ def run_small(open_channel: OpenChannel) -> SmallRun:
     return SmallRun(min(max(busy), float(available_cores())), online_s)
 
 
-def _serve(told: Connection, open_channel: OpenChannel) -> _Phases:
-    model = ServerModel(*small_network())
-    channel = accept_client(told, open_channel, None)
+def _serve(told: Connection, open_channel: OpenChannel, channels: int, link: Link | None) -> _Phases:
+    model = ServerModel(*small_network(channels))
+    channel = accept_client(told, open_channel, link)
     server = InferenceServer(model, channel)
     return _measure(channel, server, server.infer)
 
 
-def _ask(told: Connection, open_channel: OpenChannel) -> _Phases:
-    channel = connect_to_server(told, open_channel, None)
-    client = InferenceClient(small_network()[0], channel)
+def _ask(told: Connection, open_channel: OpenChannel, channels: int, link: Link | None) -> _Phases:
+    channel = connect_to_server(told, open_channel, link)
+    client = InferenceClient(small_network(channels)[0], channel)
     return _measure(channel, client, partial(client.infer, pixels=np.zeros((1, *IMAGE), np.uint8)))
 
 

@@ -20,9 +20,10 @@ import numpy as np
 
 from sphynx.core.gmw import ReluShape
 from sphynx.core.ring import ring_dtype
+from sphynx.program.cost.cost import CUT_RELUS
 from sphynx.protocol.relu_layer import Arrays, ReluLayer
 
-CUT = 1 << 14  # ReLUs, a multiple of 64
+CUT = CUT_RELUS
 WINDOW_BYTES = 1 << 24  # a client holds about four times as much for them
 _BY_ELEMENT = frozenset({"arithmetic", "alpha"})  # all other material is planes
 

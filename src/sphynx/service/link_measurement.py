@@ -63,7 +63,7 @@ def choose_extensions(
 
 def beyond_hosts(measured: Link, rates: Rates) -> Link:
     """The link between the hosts: the rates have the hosts' own work on each message and each byte already."""
-    round_trip_s = max(measured.round_trip_s - 2 * rates.message_s, 0.0)
+    round_trip_s = max(measured.round_trip_s - 2 * (rates.message_s + rates.link_message_s), 0.0)
     byte_s = 8 / measured.bits_per_s - rates.byte_s
     return Link(round_trip_s, 8 / byte_s if byte_s > 0 else math.inf, measured.name)
 

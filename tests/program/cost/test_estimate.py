@@ -9,10 +9,10 @@ import pytest
 from sphynx.compiler.latency import BUDGETS, design_estimate, largest_within
 from sphynx.errors import InputError
 from sphynx.program.backends import BACKENDS, Backend
-from sphynx.program.cost.cost import layer_costs, square_cost, total_cost
+from sphynx.program.cost.cost import square_cost, total_cost
 from sphynx.program.cost.estimate import estimate, faster_backend
 from sphynx.program.cost.link import LINKS, Link, parse_link, parse_links, parse_seconds
-from sphynx.program.cost.rates import REFERENCE, Rates
+from sphynx.program.cost.rates import PARTS, REFERENCE, Rates
 from sphynx.space.cell import cell
 from sphynx.space.design import Design, default_reduce_positions
 from sphynx.space.genotype import Genotype
@@ -36,6 +36,11 @@ def test_messages_cost_half_round_trips_and_their_host(backend: Backend, relu_me
     assert far.online_seconds - here.online_seconds == pytest.approx(messages / 2)
     hops = 1  # `link` feeds a linear map
     assert far.offline_seconds - here.offline_seconds == pytest.approx(3 + hops)
+    waking = replace(REFERENCE, link_message_s=1.0)
+    assert estimate(program, waking, FREE, backend).total == here
+    assert estimate(program, waking, Link(1.0, math.inf, "far"), backend).total.online_seconds == pytest.approx(
+        far.online_seconds + messages
+    )
     slow_host = replace(REFERENCE, message_s=REFERENCE.message_s + 1.0)
     assert estimate(program, slow_host, FREE, backend).total.online_seconds - here.online_seconds == pytest.approx(
         messages
@@ -90,8 +95,28 @@ def test_weights_from_memory_and_used_coefficients_are_paid_for() -> None:
     before = estimate(program, REFERENCE, FREE, "gmw").total.offline_seconds
     assert found - before == pytest.approx(cost.he_weights + cost.he_used / 2)
     layers = replace(REFERENCE, gmw=replace(REFERENCE.gmw, offline_layer=1.0))
-    of_layers = cost.relu_layers + sum(step.truncations > 0 for _, step in layer_costs(program))
-    assert estimate(program, layers, FREE, "gmw").total.offline_seconds - before == pytest.approx(of_layers)
+    assert estimate(program, layers, FREE, "gmw").total.offline_seconds - before == pytest.approx(cost.relu_layers)
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_each_kind_of_layer_has_its_own_work_for_each_ot_and_layer(part: str) -> None:
+    program = random_public_case(0).program if part == "gate" else small_program()
+    cost = total_cost(program)
+    ots, layers = getattr(cost, f"{part}_ots"), getattr(cost, f"{part}_layers")
+    before = estimate(program, REFERENCE, FREE, "gmw").total.offline_seconds
+    slow = Rates.from_json({**REFERENCE.to_json(), part: {"each": getattr(REFERENCE, part).each + 1.0, "layer": 0.5}})
+    found = estimate(program, slow, FREE, "gmw").total.offline_seconds
+    assert layers and found - before == pytest.approx(ots + layers / 2)
+
+
+def test_offline_layers_are_worked_on_while_others_are_on_their_way() -> None:
+    program, narrow = random_public_case(0).program, Link(0.0, 1e6, "narrow")
+    idle = replace(REFERENCE, cores=10**9)
+    work_s = estimate(program, REFERENCE, FREE, "gmw").total.offline_seconds
+    sent_s = estimate(program, replace(idle, busy_cores=1e9), narrow, "gmw").total.offline_seconds
+    found = estimate(program, REFERENCE, narrow, "gmw").total
+    assert sent_s < narrow.transfer_s(found.offline_bytes)
+    assert max(work_s, sent_s) < found.offline_seconds < work_s + sent_s
 
 
 def test_long_messages_of_gates_are_work_of_both_parties() -> None:

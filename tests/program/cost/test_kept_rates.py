@@ -24,6 +24,9 @@ def test_rates_are_kept_and_a_damaged_file_is_not_used(tmp_path: Path, monkeypat
     [
         ("busy_cores",),
         ("gate_byte_s",),
+        ("link_message_s",),
+        ("gate",),
+        ("square", "layer"),
         ("gc", "offline_layer"),
         ("gmw", "offline_layer"),
         ("he_small", "weight"),

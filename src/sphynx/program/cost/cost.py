@@ -37,6 +37,7 @@ from sphynx.space.tally import Shape
 LABEL_BYTES, AND_BYTES = 16, 32
 GC_MESSAGES = 2  # online: labels down, in as many frames as they take, and colour bits up
 PLANE_BITS = 64  # bits of many ReLUs travel as planes of whole words
+CUT_RELUS = 1 << 14  # that GMW prepares at a time, a multiple of 64
 TRUNCATION_BITS = 2  # of each truncation, opened at its end: the carry and the wrap
 
 
@@ -70,17 +71,20 @@ class LayerCost:
     gmw_online_bytes: int = 0
     gmw_messages: int = 0
     squares: int = 0
+    square_layers: int = 0
     square_ots: int = 0
     square_correction_bytes: int = 0  # offline, of the server
     square_online_bytes: int = 0
     square_messages: int = 0
     truncations: int = 0
+    truncation_layers: int = 0  # those of squares among them, unlike above
     truncation_ots: int = 0
     truncation_down_ots: int = 0  # of them those whose message the server sends
     truncation_correction_bytes: int = 0  # offline, of the server
     truncation_online_bytes: int = 0
     truncation_messages: int = 0
     gates: int = 0  # products of an element with its channel's gate
+    gate_layers: int = 0
     gate_ots: int = 0
     gate_down_ots: int = 0  # of them those whose message the server sends
     gate_correction_bytes: int = 0  # offline, of either party
@@ -181,6 +185,7 @@ def square_cost(squares: int, w: int, k: int, before: int, after: int) -> LayerC
     row = PLANE_BITS * -(-squares // PLANE_BITS)
     cost = LayerCost(
         squares=squares,
+        square_layers=1,
         square_ots=k * row,
         square_correction_bytes=sum(packed_bytes(squares, k - bit) for bit in range(k)),
         square_online_bytes=2 * packed_bytes(squares, k),
@@ -199,6 +204,7 @@ def truncation_cost(count: int, w: int, k: int, f: int) -> LayerCost:
     opened_rows = digits.code_rows + 2 * sum(digits.opened_rows) + 2 * TRUNCATION_BITS
     return LayerCost(
         truncations=count,
+        truncation_layers=1,
         truncation_ots=row * (digits.bit_rows + 2 * nodes) + converted.ots,
         truncation_down_ots=row * nodes,
         truncation_correction_bytes=converted.correction_bytes + digits.correction_rows * plane_bytes,
@@ -212,6 +218,7 @@ def gate_cost(gates: int, length: int, k: int) -> LayerCost:
     row = PLANE_BITS * -(-gates // PLANE_BITS)
     return LayerCost(
         gates=gates * length,
+        gate_layers=1,
         gate_ots=2 * k * row,
         gate_down_ots=k * row,
         gate_correction_bytes=sum(packed_bytes(gates * length, k - bit) for bit in range(k)),

@@ -2,9 +2,9 @@
 
 Both parties share one machine, as in `sphynx bench private`; on two machines the offline phase is up to twice as fast.
 
-    offline    of each layer the linear map, then the ReLUs: the longest of sending up, of sending down and of both
-               parties' work on as many cores as they keep busy. Requests run ahead of their answers, so these three go
-               on at once; only of the first layer, which has none before it, are they added.
+    offline    the linear maps of all layers, then their ReLUs, then what else there is, each kind as a pipeline: what
+               goes up, both parties' work on as many cores as they keep busy, what goes down. Requests run ahead of
+               their answers, so these three go on at once, of different pieces: a layer, or what GMW prepares at once
     online     of each layer the server's linear map on all cores, with what the start of a convolution costs; then
                gc     both parties' work on all cores and all bytes through TLS, or the labels' transfer where that
                       takes longer: labels are evaluated while the next ones are on their way
@@ -20,16 +20,17 @@ masks and two for OT. A link's times are added to those of this machine's own lo
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from sphynx.core import silent
 from sphynx.program.backends import BACKENDS, Backend
 from sphynx.program.cost.answer import AnswerCost, answer_cost
-from sphynx.program.cost.cost import LayerCost, activation_costs, layer_costs, packed_bytes
+from sphynx.program.cost.cost import CUT_RELUS, LayerCost, activation_costs, layer_costs, packed_bytes
 from sphynx.program.cost.link import Link
 from sphynx.program.cost.ot_messages import BLOCK_BYTES, SEED_BLOCKS_DOWN, SEED_BLOCKS_UP, bytes_each
-from sphynx.program.cost.rates import HeSeconds, Rates
+from sphynx.program.cost.pipeline import Step, pipelined
+from sphynx.program.cost.rates import HeSeconds, PartSeconds, Rates
 from sphynx.program.extensions import SOFTSPOKEN, Extension, Extensions, every_extension
 from sphynx.program.ir import Program, PublicMap
 
@@ -127,8 +128,14 @@ def estimate(
     backend = backend or faster_backend(program, rates, link)
     made = made or faster_extensions(program, rates, link, backend, ready=frozenset(("down", "up")))
     costs = dict(layer_costs(program))
-    layers = tuple(layer_times(program, costs, rates, link, backend, bundles, made=made, planned=planned))
-    return Estimate(backend, link, (*layers, _ends(program, rates, link, made)))
+    layers = layer_times(program, costs, rates, link, backend, bundles, made=made, planned=planned)
+    steps = _offline_steps(program, costs, rates, backend, made, planned)
+    offline = pipelined(steps, rates, link, bundles)
+    timed = (
+        replace(layer, offline_seconds=seconds + _hop_seconds(program, layer.name, link, bundles))
+        for layer, seconds in zip(layers, offline, strict=True)
+    )
+    return Estimate(backend, link, (*timed, _ends(program, rates, link, made)))
 
 
 def faster_backend(program: Program, rates: Rates, link: Link, batch: int = 1) -> Backend:
@@ -179,36 +186,40 @@ def layer_times(
     made: Extensions = SOFTSPOKEN,
     planned: Mapping[str, HeWork] | None = None,
 ) -> Iterator[LayerTime]:
-    """Time those linear maps whose costs are given. Bundles that are prepared at once share their messages."""
+    """Time those linear maps whose costs are given, each by itself: offline by the longest of sending up, of sending
+    down and of work. Bundles that are prepared at once share their messages."""
     limbs = -(-program.ring_bits // 8)
     first = next(program.linears).name
-    he = rates.he_small if program.ring_bits <= SMALL_DEGREE_BITS else rates.he_large
-    for name, cost in costs.items():
-        work = HeWork.of(cost) if planned is None else planned[name]
-        he_step = _Step(work.seconds(he), work.messages, work.upload_bytes, work.reply_bytes)
-        steps = (he_step, *_nonlinear_steps(cost, rates, backend, made))
+    all_steps = _offline_steps(program, costs, rates, backend, made, planned)
+    for (name, cost), steps in zip(costs.items(), all_steps, strict=True):
         offline = sum(step.seconds(rates, link, bundles, overlaps=name != first) for step in steps)
-        offline += link.round_trip_s / bundles if name in program.links else 0.0
+        offline += _hop_seconds(program, name, link, bundles)
         online = cost.ring_macs * limbs / rates.limb_macs_per_s / rates.cores + cost.convolutions * rates.step_s
         online += _nonlinear_online(cost, rates, link, backend)
         offline_bytes = sum(step.up_bytes + step.down_bytes for step in steps)
         yield LayerTime(name, offline, online, offline_bytes, _online_bytes(cost, backend))
 
 
-@dataclass(frozen=True)
-class _Step:
-    """Offline, of one layer: both parties' work, and what goes up and down."""
+def _hop_seconds(program: Program, name: str, link: Link, bundles: int) -> float:
+    """The round trip of a map that others of its chain wait for."""
+    return link.round_trip_s / bundles if name in program.links else 0.0
 
-    work: float
-    messages: int
-    up_bytes: float
-    down_bytes: float
 
-    def seconds(self, rates: Rates, link: Link, bundles: int, *, overlaps: bool) -> float:
-        messages = self.messages / bundles
-        work = self.work + messages * rates.message_s + (self.up_bytes + self.down_bytes) * rates.byte_s
-        parts = (work / rates.offline_cores, link.transfer_s(self.up_bytes), link.transfer_s(self.down_bytes))
-        return max(parts) if overlaps else sum(parts)
+def _offline_steps(
+    program: Program,
+    costs: Mapping[str, LayerCost],
+    rates: Rates,
+    backend: Backend,
+    made: Extensions,
+    planned: Mapping[str, HeWork] | None,
+) -> Iterator[tuple[Step, ...]]:
+    """List for each linear map its own step, that of the ReLUs behind it, and those of other nonlinearities."""
+    he = rates.he_small if program.ring_bits <= SMALL_DEGREE_BITS else rates.he_large
+    for name, cost in costs.items():
+        work = HeWork.of(cost) if planned is None else planned[name]
+        sizes = work.messages, work.upload_bytes, work.reply_bytes
+        he_step = Step(work.seconds(he), *sizes, asked_work=work.uploads * he.encrypt)
+        yield (he_step, *_nonlinear_steps(cost, rates, backend, made))
 
 
 @dataclass(frozen=True)
@@ -252,28 +263,40 @@ def _ot_counts(cost: LayerCost, backend: Backend) -> tuple[_OtCount, ...]:
     return _relu_ots(cost, backend), _truncation_ots(cost), _OtCount(cost.square_ots), gates
 
 
-def _nonlinear_steps(cost: LayerCost, rates: Rates, backend: Backend, made: Extensions) -> Iterator[_Step]:
+def _nonlinear_steps(cost: LayerCost, rates: Rates, backend: Backend, made: Extensions) -> Iterator[Step]:
     """The steps of ReLUs by the backend, and of signed truncations, squares and gates beside either."""
-    each = rates.gmw.offline
     relu = rates.relu(backend)
     relu_work = relu_units(cost, backend) * relu.offline + cost.relu_layers * relu.offline_layer
     ring_bytes = (cost.gmw_offline_ring_bytes - cost.gmw_correction_bytes, cost.gmw_correction_bytes)
     relu_bytes = (0, cost.gc_table_bytes) if backend == "gc" else ring_bytes
-    long_s = 2 * cost.gate_correction_bytes * rates.gate_byte_s
+    gate_work = _part_work(rates.gate, cost.gate_ots, cost.gate_layers)
+    gate_work += 2 * cost.gate_correction_bytes * rates.gate_byte_s
+    cuts = -(-(cost.relus + cost.comparisons) // CUT_RELUS) if backend == "gmw" else 1
     parts = (
         (relu_work, OFFLINE_MESSAGES[backend] * cost.relu_layers, *relu_bytes),
         (
-            cost.truncation_ots * each + (cost.truncations > 0) * rates.gmw.offline_layer,
-            2 * (cost.truncations > 0),
+            _part_work(rates.truncation, cost.truncation_ots, cost.truncation_layers),
+            2 * cost.truncation_layers,
             0,
             cost.truncation_correction_bytes,
         ),
-        (cost.square_ots * each, 2 * (cost.squares > 0), 0, cost.square_correction_bytes),
-        (cost.gate_ots * each + long_s, 3 * (cost.gates > 0), cost.gate_correction_bytes, cost.gate_correction_bytes),
+        (
+            _part_work(rates.square, cost.square_ots, cost.square_layers),
+            2 * cost.square_layers,
+            0,
+            cost.square_correction_bytes,
+        ),
+        (gate_work, 3 * cost.gate_layers, cost.gate_correction_bytes, cost.gate_correction_bytes),
     )
-    for ots, (work, messages, up_bytes, down_bytes) in zip(_ot_counts(cost, backend), parts, strict=True):
+    pieces = (max(cuts, 1), 1, 1, 1)
+    for ots, part, count in zip(_ot_counts(cost, backend), parts, pieces, strict=True):
+        work, messages, up_bytes, down_bytes = part
         up_ots, down_ots = ots.bytes(rates, made)
-        yield _Step(work + ots.seconds(rates, made), messages, up_bytes + up_ots, down_bytes + down_ots)
+        yield Step(work + ots.seconds(rates, made), messages, up_bytes + up_ots, down_bytes + down_ots, count)
+
+
+def _part_work(rate: PartSeconds, ots: float, layers: int) -> float:
+    return ots * rate.each + layers * rate.layer
 
 
 def _ends(program: Program, rates: Rates, link: Link, made: Extensions) -> LayerTime:
@@ -284,7 +307,7 @@ def _ends(program: Program, rates: Rates, link: Link, made: Extensions) -> Layer
     answer = answer_cost(program) if program.reveals_label else AnswerCost()
     online_bytes = sum(packed_bytes(size, program.ring_bits) for size in sizes) + answer.online_bytes
     offline_trips = 1 + 2 * (any(program.activations) or program.reveals_label)
-    host = (len(sizes) + answer.messages) * rates.message_s
+    host = (len(sizes) + answer.messages) * rates.message_over(link)
     host += sum(isinstance(step, PublicMap) for step in program.steps) * rates.step_s
     work, step = answer.ands / rates.cores, _answer_step(answer, rates, made)
     return LayerTime(
@@ -296,11 +319,11 @@ def _ends(program: Program, rates: Rates, link: Link, made: Extensions) -> Layer
     )
 
 
-def _answer_step(answer: AnswerCost, rates: Rates, made: Extensions) -> _Step:
+def _answer_step(answer: AnswerCost, rates: Rates, made: Extensions) -> Step:
     ots = _OtCount(answer.ots)
     up_bytes, down_bytes = ots.bytes(rates, made)
     work = answer.ands * rates.gc.offline + ots.seconds(rates, made)
-    return _Step(work, OFFLINE_MESSAGES["gc"], up_bytes, down_bytes + answer.table_bytes)
+    return Step(work, OFFLINE_MESSAGES["gc"], up_bytes, down_bytes + answer.table_bytes)
 
 
 def relu_units(cost: LayerCost, backend: Backend) -> int:
@@ -315,7 +338,8 @@ def _online_bytes(cost: LayerCost, backend: Backend) -> int:
 def _nonlinear_online(cost: LayerCost, rates: Rates, link: Link, backend: Backend) -> float:
     online_bytes = _online_bytes(cost, backend)
     sealed, transfer = online_bytes * rates.byte_s, link.transfer_s(online_bytes)
-    seconds = _messages(cost, backend) * (rates.message_s + link.round_trip_s / 2)
+    seconds = _messages(cost, backend) * (rates.message_over(link) + link.round_trip_s / 2)
+    seconds += cost.truncation_layers * rates.gmw.online_layer + cost.truncation_ots * rates.gmw.online
     if not cost.relu_layers:
         return seconds + sealed + transfer
     relu = rates.relu(backend)

@@ -10,6 +10,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from sphynx.program.backends import BACKENDS, Backend
+from sphynx.program.cost.link import Link
+
+PARTS = ("truncation", "square", "gate")
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,14 @@ class ReluSeconds:
 
 
 @dataclass(frozen=True)
+class PartSeconds:
+    """CPU seconds of both parties' work on one kind of layer: for each OT or AND gate, and for each layer."""
+
+    each: float
+    layer: float
+
+
+@dataclass(frozen=True)
 class Rates:
     """One core's speed, and how many cores there are."""
 
@@ -45,6 +56,9 @@ class Rates:
     cores: int
     gc: ReluSeconds
     gmw: ReluSeconds
+    truncation: PartSeconds
+    square: PartSeconds
+    gate: PartSeconds
     ot_bytes: float  # each, by SoftSpoken
     silent_ot: float  # CPU seconds of both parties that one takes more if it is silent
     limb_macs_per_s: float  # ring convolution: a multiplication of a weight with one byte of an element
@@ -55,21 +69,29 @@ class Rates:
     he_large: HeSeconds  # degree 8192
     busy_cores: float = 0.0  # that two parties keep busy offline; 0 where it was not measured: all of them
     gate_byte_s: float = 0.0  # both parties' work on long messages of gates, for each byte of corrections
+    link_message_s: float = 0.0  # that a message takes more over a link: cores are at rest when it comes
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Rates:
-        """Raises TypeError or KeyError where this is not what `to_json` wrote."""
+        """Raises TypeError or KeyError where this is not what `to_json` wrote. Parts that were not measured, in kept
+        results, have the OTs of GMW."""
         parts: dict[str, Any] = {key: HeSeconds(**data[key]) for key in ("he_small", "he_large")}
         parts |= {key: ReluSeconds(**data[key]) for key in BACKENDS}
+        unmeasured = {"each": parts["gmw"].offline, "layer": 0.0}
+        parts |= {key: PartSeconds(**data.get(key, unmeasured)) for key in PARTS}
         return cls(**{**data, **parts})
 
     @property
     def offline_cores(self) -> float:
         """At least one: a smaller figure means that other work took the cores."""
         return max(1.0, min(self.busy_cores or float(self.cores), float(self.cores)))
+
+    def message_over(self, link: Link) -> float:
+        """Seconds of a message beside half a round trip and its bytes."""
+        return self.message_s + (self.link_message_s if link.round_trip_s else 0.0)
 
     def relu(self, backend: Backend) -> ReluSeconds:
         return self.gc if backend == "gc" else self.gmw
@@ -79,12 +101,16 @@ class Rates:
 # `bench.calibrate`, measuring afresh; spreads are below 8 %, of gc's offline work 15 %. Messages
 # were timed while the other party sent one as well. GMW's were measured when it had 14 messages a layer
 # and 1.85 times as many OTs, times 1.12 offline and 1.5 online for each OT: what digits of four bits made of the
-# protocol just before them, on two x86-64 cores, by the medians of three such runs of both.
+# protocol just before them, on two x86-64 cores, by the medians of three such runs of both. The other parts were not
+# measured: their OTs are those of GMW.
 REFERENCE = Rates(
     "one core of a Neoverse-N1",
     1,
     gc=ReluSeconds(97.7e-9, 19.0e-9, 0.0),
     gmw=ReluSeconds(118e-9, 1.43e-9, 295e-6),
+    truncation=PartSeconds(118e-9, 0.0),
+    square=PartSeconds(118e-9, 0.0),
+    gate=PartSeconds(118e-9, 0.0),
     ot_bytes=3.875,
     silent_ot=70e-9,
     limb_macs_per_s=51.0e9,
