@@ -63,7 +63,7 @@ def small_network(channels: int = WIDE) -> tuple[Program, dict[str, Array]]:
     for step in program.linears:
         (term,) = step.terms
         shape = step.shape.channels, program.shapes[term.source].channels, term.kernel_height, term.kernel_width
-        weights[step.weight_name(0)] = drawn.integers(0, 2, shape)
+        weights[step.weight_name(0)] = drawn.integers(0, 2, shape, np.int32)
         weights[step.bias_name] = np.zeros(step.shape, np.int64)
     return program, weights
 
