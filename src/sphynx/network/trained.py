@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import save_file
 from torch import Tensor
 
@@ -100,10 +101,16 @@ def save_model(folder: Path, network: AnyNetwork, *, compact: bool = False) -> N
     if compact:
         _make_compact(weights, folder)
     temporary = folder / (MODEL + ".new")
-    save_file(weights, temporary, {"design": design_fingerprint(network.design)})
-    if not compact:  # which is to be shipped
-        temporary.chmod(0o600)
-    temporary.replace(folder / MODEL)
+    try:
+        save_file(weights, temporary, {"design": design_fingerprint(network.design)})
+        if not compact:  # which is to be shipped
+            temporary.chmod(0o600)
+        temporary.replace(folder / MODEL)
+    except (OSError, SafetensorError) as error:  # the latter where the disk is full
+        temporary.unlink(missing_ok=True)
+        raise InputError(
+            f"it cannot be written ({error})", where=str(folder / MODEL), remedy="Free disk space, and resume the run."
+        ) from error
     network.design.save(folder / DESIGN)
 
 
