@@ -35,7 +35,7 @@ FOLDS, STUDENTS = 5, 3
 FOLD_SEED = 2026
 CHOSEN = "candidate-3"  # as the second experiment of docs/diagnosis.md chose
 JUDGEMENT, EXPERIMENT = "judgement.json", "experiment.json"
-COMMAND = "python -m reproduction.patient_folds xrays-128 -o runs/folds"
+COMMAND = "python -m reproduction.patient_folds xrays-128 -o runs/folds --jobs 5"
 
 
 def deal(data: Data, folds: int) -> list[Data]:

@@ -179,6 +179,7 @@ def test_the_experiment_goes_through_all_its_stages(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_every_patient_is_judged_by_networks_that_never_saw_the_fold(tmp_path: Path) -> None:
     from reproduction import patient_folds
+    from reproduction.gpu.state import unpack
 
     write_xrays(tmp_path / "xrays")
     rule = r"person\d+|IM-\d+"
@@ -190,12 +191,21 @@ def test_every_patient_is_judged_by_networks_that_never_saw_the_fold(tmp_path: P
     for fold, patients in zip(folds, seen, strict=True):
         assert fold.train.groups is not None and patients.isdisjoint(fold.train.groups.tolist())
 
-    runs = tmp_path / "folds"
-    words = [str(tmp_path / "xrays"), "-o", str(runs), "--image-size", "32", "--groups", rule]
+    runs, kept_there, elsewhere = tmp_path / "folds", tmp_path / "kept", tmp_path / "elsewhere"
+    words = [str(tmp_path / "xrays"), "--image-size", "32", "--groups", rule]
     words += ["--changed", json.dumps({**CHANGED, "chosen": "candidate-0"}), "--jobs", "2"]
-    assert patient_folds.main(words) == 0
+    assert patient_folds.main([*words, "-o", str(runs), "--keep", str(kept_there)]) == 0
     judged = json.loads((runs / "judgement.json").read_text())
     assert judged["low"] <= judged["difference"] <= judged["high"]
     assert len(judged["final"]["mcc"]["of_seeds"]) == patient_folds.STUDENTS
     with np.load(runs / "answers.npz") as kept:
         assert kept["final"].shape[:2] == (patient_folds.STUDENTS, len(data.train))
+    experiment = json.loads((runs / "experiment.json").read_text())
+    assert experiment["judgement"] == judged
+    assert [len(fold) for fold in experiment["minutes"]["teacher-final"]] == [5] * patient_folds.FOLDS
+
+    unpack(kept_there, elsewhere)
+    (elsewhere / "judgement.json").unlink()
+    assert patient_folds.main([*words, "-o", str(elsewhere)]) == 0
+    assert json.loads((elsewhere / "judgement.json").read_text()) == judged
+    assert not list(elsewhere.rglob("model.safetensors"))  # the folds were not trained again
