@@ -35,7 +35,7 @@ FOLDS, STUDENTS = 5, 3
 FOLD_SEED = 2026
 CHOSEN = "candidate-3"  # as the second experiment of docs/diagnosis.md chose
 JUDGEMENT, EXPERIMENT = "judgement.json", "experiment.json"
-COMMAND = "python -m reproduction.patient_folds xrays-128 -o runs/folds --jobs 5"
+COMMAND = "python -m reproduction.patient_folds xrays-128 -o runs/folds"
 
 
 def deal(data: Data, folds: int) -> list[Data]:
@@ -64,6 +64,7 @@ class Experiment:
     data: Data
     out: Path
     changed: dict[str, Any] = field(default_factory=dict)  # to try it out
+    jobs: int = 1
 
     @property
     def folds(self) -> dict[str, Path]:
@@ -107,7 +108,7 @@ class Experiment:
         environment = json.loads(next(self.out.glob(f"fold-*/{WINNER}/*/environment.json")).read_text())
         return {
             **{key: environment[key] for key in ("commit", "device")},
-            "command": COMMAND,
+            "command": f"{COMMAND} --jobs {self.jobs}",
             "chosen": self.changed.get("chosen", CHOSEN),
             **{key: of_folds(key) for key in ("epochs", "minutes", "held_out_mcc", "accuracy")},
         }
@@ -135,7 +136,7 @@ def main(words: Sequence[str] | None = None, began: float | None = None) -> int:
     data = sphynx.open_data(options.data, image_size=options.image_size, groups=options.groups)
     if options.state is not None:
         unpack(options.state, options.out)
-    experiment = Experiment(data, options.out, options.changed)
+    experiment = Experiment(data, options.out, options.changed, options.jobs)
     tasks, keep = experiment.tasks(), partial(experiment.keep, options.keep) if options.keep else None
     seconds = 60 * options.minutes - (time.monotonic() - began)
     done = run_tasks(tasks, list(tasks), jobs=options.jobs, seconds=seconds, logs=options.out / "logs", keep=keep)
