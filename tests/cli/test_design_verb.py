@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import torch
 from typer.testing import CliRunner
 
 from sphynx.cli.main import app
 from sphynx.errors import InputError
 from tests.data.layouts import write_classes
 from tests.design.conftest import brief_timing as brief_timing  # a fixture
+from tests.torch_threads import torch_threads
 from tests.warm_process import Warm
 
 # 320 ReLUs: C = 1, D = 5 on images of 8x8. One epoch of everything, in few large batches.
@@ -52,10 +52,8 @@ main()
 
 @pytest.fixture(autouse=True)
 def one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+    with torch_threads(1):
+        yield
 
 
 def run(*words: str) -> str:

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import torch
 from typer.testing import CliRunner
 
 from sphynx.cli.main import app
@@ -18,6 +17,7 @@ from sphynx.space.genotype import Genotype
 from sphynx.space.prices import Prices
 from sphynx.space.published_cells import SPHYNX
 from sphynx.space.tally import Shape
+from tests.torch_threads import torch_threads
 
 TINY = ["--set", "epochs=1", "--set", "depth=2", "--set", "nodes=4", "--set", "batch_size=256"]
 RANDOM = ["search", "cells", "--data", "digits", "--strategy", "random", "--recipe", "smoke", *TINY]
@@ -25,10 +25,8 @@ RANDOM = ["search", "cells", "--data", "digits", "--strategy", "random", "--reci
 
 @pytest.fixture(autouse=True)
 def one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+    with torch_threads(1):
+        yield
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-import torch
 from safetensors.torch import load_file
 from tools.pack_model import pack
 
@@ -20,6 +19,7 @@ from sphynx.program.folder import load_program
 from sphynx.space.tally import Shape
 from sphynx.train.recipe import Recipe, load_recipe, with_epochs
 from tests.data.layouts import write_classes
+from tests.torch_threads import torch_threads
 from tests.train.small import DESIGN
 from tests.warm_process import Warm
 
@@ -94,10 +94,8 @@ def sphynx(
     replace(DESIGN, image=Shape(3, 4, 4), conv_stack="single").save(tmp_path / "design.json")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SPHYNX_DATA", str(tmp_path / "data-home"))
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield Sphynx(tmp_path, capsys, monkeypatch, warm)
-    torch.set_num_threads(threads)
+    with torch_threads(1):
+        yield Sphynx(tmp_path, capsys, monkeypatch, warm)
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from sphynx.space.stream import Stage, StreamDesign
 from sphynx.space.tally import Shape
 from sphynx.threads import available_cores
 from tests.compiler.networks import random_network
+from tests.torch_threads import torch_threads
 
 
 def blas_threads() -> list[int]:
@@ -63,14 +64,11 @@ class Asks(nn.Module):
 
 @pytest.mark.parametrize("is_ours", [False, True])
 def test_only_networks_of_ours_are_called_side_by_side(*, is_ours: bool) -> None:
-    threads, module = torch.get_num_threads(), Asks()
+    module = Asks()
     images = np.random.default_rng(0).integers(0, 256, (120, 1, 4, 4), np.uint8)
-    torch.set_num_threads(3)
-    try:
+    with torch_threads(3):
         answers = torch_judge(module, is_ours=is_ours).answer(images, (0.0,), (1.0,))
         assert (torch.get_num_threads(), torch_threads_elsewhere()) == (3, 3)
-    finally:
-        torch.set_num_threads(threads)
     np.testing.assert_allclose(answers, images.reshape(120, -1) / 255, rtol=1e-6)
     if is_ours:
         assert {seen[:2] for seen in module.seen} == {(1, 3)}

@@ -25,6 +25,7 @@ from sphynx.train.job import Job
 from sphynx.train.results import TrainResult
 from sphynx.train.runs import train_unless_finished
 from tests.design.requests import TRAINING, pipeline
+from tests.torch_threads import torch_threads
 
 STAGES = ("cells", "placement", "training", "comparison")
 
@@ -50,11 +51,9 @@ def test_all_stages_leave_a_network_and_a_comparison(tmp_path: Path) -> None:
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run that was never interrupted."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
     out = tmp_path_factory.mktemp("whole")
-    pipeline(out, rivals=1).run()
-    torch.set_num_threads(before)
+    with torch_threads(1):
+        pipeline(out, rivals=1).run()
     return out
 
 

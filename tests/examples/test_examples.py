@@ -38,19 +38,19 @@ SHOWS = {
 SLOW = [pytest.param((number,), marks=pytest.mark.slow) for number in ("08", "09", "10", "11")]
 
 
+def run(warm: Warm, folder: Path, *words: str) -> str:
+    """Run Python with these words in the folder; return what it prints."""
+    command = [str(warm.programs / "python"), *words]
+    ran = subprocess.run(command, cwd=folder, env=warm.environment, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout
+
+
 @pytest.mark.parametrize("numbers", [("01",), ("02", "03", "04", "07"), ("05",), ("06",), *SLOW, ("12",)], ids="-".join)
 def test_examples(numbers: tuple[str, ...], tmp_path: Path, warm: Warm) -> None:
     for number in numbers:
-        ran = subprocess.run(
-            [str(warm.programs / "python"), str(SCRIPTS[number])],
-            cwd=tmp_path,
-            env=warm.environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert ran.returncode == 0, ran.stderr
-        assert re.search(SHOWS[number], ran.stdout), ran.stdout
+        shown = run(warm, tmp_path, str(SCRIPTS[number]))
+        assert re.search(SHOWS[number], shown), shown
 
 
 def test_every_example_is_run_short_and_on_the_page() -> None:
@@ -70,12 +70,4 @@ def test_notebook(notebook: Path, tmp_path: Path, warm: Warm) -> None:
     code = [cell for cell in content["cells"] if cell["cell_type"] == "code"]
     assert code and not [cell for cell in code if cell["outputs"] or cell["execution_count"] is not None]
     script = "\n".join("".join(cell["source"]) for cell in code)
-    ran = subprocess.run(
-        [str(warm.programs / "python"), "-c", script],
-        cwd=tmp_path,
-        env=warm.environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert ran.returncode == 0, ran.stderr
+    run(warm, tmp_path, "-c", script)

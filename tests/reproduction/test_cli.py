@@ -5,10 +5,10 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-import torch
 from reproduction.__main__ import app, command_again
 
 from sphynx.cli.main import call
+from tests.torch_threads import torch_threads
 
 RESULTS = Path(__file__).parents[2] / "results" / "cifar100"
 
@@ -25,9 +25,7 @@ def run(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
 def test_an_experiment_at_smoke_scale_and_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
+    with torch_threads(1):
         assert run(monkeypatch, "run", "imagenet", "-o", str(tmp_path), "--device", "cpu") == 0
         shown = capsys.readouterr()
         assert "proves the path, not the claim" in shown.out
@@ -35,8 +33,6 @@ def test_an_experiment_at_smoke_scale_and_again(
         models = {path: path.stat().st_mtime_ns for path in tmp_path.glob("runs/*/model.safetensors")}
         assert len(models) == 2  # ten networks, which at this scale are two different ones
         assert run(monkeypatch, "run", "imagenet", "-o", str(tmp_path), "--device", "cpu", "--json") == 0
-    finally:
-        torch.set_num_threads(threads)
     table = json.loads(capsys.readouterr().out)
     assert {path: path.stat().st_mtime_ns for path in models} == models  # nothing was trained again
     ours = [row["ours"] for row in table["rows"] if row["series"] != "VGG11"]

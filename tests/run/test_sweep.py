@@ -32,6 +32,7 @@ from sphynx.train.processes import Processes
 from sphynx.train.recipe import load_recipe
 from sphynx.train.results import TrainResult
 from sphynx.train.runs import train_unless_finished
+from tests.torch_threads import torch_threads
 
 
 def test_in_turn_in_order_and_errors_as_they_are() -> None:
@@ -136,10 +137,9 @@ def train_dying_once(job: Job, mark: Path) -> TrainResult:
 
 def test_seeds_are_those_of_one_process_though_a_worker_is_killed(cluster: str, tmp_path: Path) -> None:
     design, digits = sphynx.plan(1024, image=(1, 8, 8), classes=10).design, sphynx.open_data("digits")
-    threads, mark = torch.get_num_threads(), tmp_path / "killed"
-    torch.set_num_threads(1)
+    mark = tmp_path / "killed"
     heard: list[Update] = []
-    try:
+    with torch_threads(1):
         settings = {"epochs": 3}
         expected = sphynx.train_network(
             design, digits, out=tmp_path / "here", recipe="smoke", settings=settings, seeds=2, device="cpu"
@@ -161,8 +161,6 @@ def test_seeds_are_those_of_one_process_though_a_worker_is_killed(cluster: str, 
                 ray=cluster,
                 progress=heard.append,
             )
-    finally:
-        torch.set_num_threads(threads)
     assert mark.exists()  # one was killed
     assert [run.accuracy for run in found] == [run.accuracy for run in expected.runs]
     for seed in (0, 1):
@@ -176,10 +174,8 @@ def test_rows_of_a_reproduction_are_those_of_one_process(cluster: str, tmp_path:
     """A teacher, and two networks that learn from it."""
     scale, rows = SCALES["smoke"], EXPERIMENTS["distillation"].rows[:3]
     experiment = SimpleNamespace(name="distillation", rows=rows)
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
     found = []
-    try:
+    with torch_threads(1):
         for where in ("", cluster):
             with open_sweep(where, QUIET) as sweep:
                 reproduction = Reproduction(
@@ -191,8 +187,6 @@ def test_rows_of_a_reproduction_are_those_of_one_process(cluster: str, tmp_path:
                     processes=Processes(torch.device("cpu")),
                 )
                 found.append([outcome.ours for outcome in reproduction.run(experiment)])  # type: ignore[arg-type]
-    finally:
-        torch.set_num_threads(threads)
     assert all(found[0]) and [one and one.accuracy for one in found[0]] == [one and one.accuracy for one in found[1]]
 
 

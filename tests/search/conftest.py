@@ -6,12 +6,10 @@ import pytest
 import torch
 
 from sphynx.network.backend import fast_convolutions
+from tests.torch_threads import torch_threads
 
 
 @pytest.fixture(autouse=True)
 def one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    with fast_convolutions(torch.device("cpu")):
+    with torch_threads(1), fast_convolutions(torch.device("cpu")):
         yield
-    torch.set_num_threads(before)

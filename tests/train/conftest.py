@@ -3,12 +3,11 @@
 from collections.abc import Iterator
 
 import pytest
-import torch
+
+from tests.torch_threads import torch_threads
 
 
 @pytest.fixture(autouse=True)
 def one_thread() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
+    with torch_threads(1):
+        yield

@@ -1,7 +1,8 @@
-"""Blocks of products: fused and compiled, compared with torch; asked by two processes, with the oracle."""
+"""Networks from elsewhere: fused and compiled, compared with torch; asked by two processes, with the oracle."""
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -11,11 +12,12 @@ from torch import nn
 from sphynx.bench.private_models import question
 from sphynx.bench.private_parties import Job, run_parties
 from sphynx.compiler.frontend.operators.network import OperatorNetwork
-from sphynx.compiler.fusion.fuse import Fused
+from sphynx.compiler.fusion.fuse import Fused, truncated_joint
 from sphynx.compiler.quantise import Quantised
 from sphynx.program.backends import Backend
 from sphynx.program.folder import save_compiled
 from sphynx.program.interpret import evaluate, interpret
+from sphynx.program.ir import Graph
 from tests.compiler.frontend.torch_modules import IMAGE
 
 MEAN, STD = (0.0,) * 3, (1.0,) * 3
@@ -23,6 +25,21 @@ MEAN, STD = (0.0,) * 3, (1.0,) * 3
 
 def pixels(count: int) -> NDArray[np.uint8]:
     return np.random.default_rng(0).integers(0, 256, (count, *IMAGE), np.uint8)
+
+
+def fuse_with_cuts(found: OperatorNetwork, pixels: NDArray[Any], expected: NDArray[np.float64]) -> Graph:
+    """Fuse the network with no cuts, with all, and with all truncated (by no bits yet): each computes what is expected
+    of these pixels, and its outline has the same steps. Return the first one's."""
+    channels = found.image.channels
+    mean, std = (0.0,) * channels, (1.0,) * channels
+    joints = found.trace(mean, std, outline=True).joints
+    for cuts in ((), joints, tuple(map(truncated_joint, joints))):
+        fused = found.trace(mean, std, cuts=cuts)
+        assert fused.graph == found.trace(mean, std, cuts=cuts, outline=True).graph
+        assert {name: array.shape for name, array in fused.weights.items()} == fused.graph.weight_shapes
+        got = evaluate(fused.graph, fused.weights, pixels.astype(np.float64), lambda *_: None)
+        assert np.abs(got.reshape(expected.shape) - expected).max() < 1e-9 * (1 + np.abs(expected).max())
+    return found.trace(mean, std).graph
 
 
 def fuse_exactly(found: OperatorNetwork, made: nn.Module, allowed: float) -> Iterator[Fused]:

@@ -11,11 +11,11 @@ from torch.nn import functional
 
 from sphynx.compiler.frontend.export.module import load_module, read_module
 from sphynx.compiler.frontend.onnx.file import read_network
-from sphynx.compiler.fusion.fuse import truncated_joint
 from sphynx.errors import InputError
 from sphynx.program.interpret import evaluate
 from sphynx.program.ir import Graph
 from sphynx.space.tally import Shape
+from tests.compiler.frontend.against_torch import fuse_with_cuts
 from tests.compiler.frontend.test_onnx_operators import exported
 from tests.compiler.frontend.torch_modules import (
     CASES,
@@ -33,20 +33,12 @@ pytestmark = pytest.mark.filterwarnings("ignore::Warning:torch")
 
 
 def assert_equal(network: nn.Module, image: tuple[int, ...] = IMAGE) -> Graph:
-    """With no cuts, with all, and with all truncated (by no bits yet); the outline has the same steps."""
     network = with_statistics(network).double().eval()
     found = read_module(network, Shape(*image))
     pixels = np.random.default_rng(0).integers(0, 256, (2, *image))
     with torch.no_grad():
         expected = np.concatenate([network(torch.from_numpy(each[None] / 255)).numpy() for each in pixels])
-    mean, std = (0.0,) * image[0], (1.0,) * image[0]
-    joints = found.trace(mean, std, outline=True).joints
-    for cuts in ((), joints, tuple(map(truncated_joint, joints))):
-        fused = found.trace(mean, std, cuts=cuts)
-        assert fused.graph == found.trace(mean, std, cuts=cuts, outline=True).graph
-        got = evaluate(fused.graph, fused.weights, pixels.astype(np.float64), lambda *_: None)
-        assert np.abs(got.reshape(expected.shape) - expected).max() < 1e-9 * (1 + np.abs(expected).max())
-    return found.trace(mean, std).graph
+    return fuse_with_cuts(found, pixels, expected)
 
 
 # What torch has and ONNX files do not show in this way.

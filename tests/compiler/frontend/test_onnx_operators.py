@@ -18,11 +18,11 @@ from sphynx.compiler.compile import compile_walk
 from sphynx.compiler.frontend.elsewhere import read_onnx
 from sphynx.compiler.frontend.onnx.file import read_network
 from sphynx.compiler.frontend.operators.network import OperatorNetwork
-from sphynx.compiler.fusion.fuse import truncated_joint
 from sphynx.compiler.precision import Precision
 from sphynx.compiler.settings import CompileSettings
 from sphynx.program.interpret import evaluate, interpret
 from sphynx.program.ir import Combine, Graph, Linear, Program, Relu, Truncate
+from tests.compiler.frontend.against_torch import fuse_with_cuts
 from tests.compiler.frontend.onnx_models import Maker, plain_cnn, write
 from tests.compiler.frontend.torch_modules import CASES, IMAGE, Body, of_each, with_statistics
 
@@ -36,20 +36,11 @@ def exported(network: nn.Module, path: Path, *, dtype: torch.dtype = torch.float
 
 
 def assert_equal(network: nn.Module, tmp_path: Path) -> Graph:
-    """With no cuts, with all, and with all truncated (by no bits yet); the outline has the same steps."""
     found = read_network(exported(with_statistics(network), tmp_path / "network.onnx"))
     pixels = np.random.default_rng(0).integers(0, 256, (3, *IMAGE))
     with torch.no_grad():
         expected = network(torch.from_numpy(pixels / 255)).numpy()
-    mean, std = (0.0,) * 3, (1.0,) * 3
-    joints = found.trace(mean, std, outline=True).joints
-    for cuts in ((), joints, tuple(map(truncated_joint, joints))):
-        fused = found.trace(mean, std, cuts=cuts)
-        assert fused.graph == found.trace(mean, std, cuts=cuts, outline=True).graph
-        got = evaluate(fused.graph, fused.weights, pixels.astype(np.float64), lambda *_: None)
-        assert np.abs(got.reshape(expected.shape) - expected).max() < 1e-9 * (1 + np.abs(expected).max())
-        assert {name: array.shape for name, array in fused.weights.items()} == fused.graph.weight_shapes
-    return found.trace(mean, std).graph
+    return fuse_with_cuts(found, pixels, expected)
 
 
 @of_each(CASES)
