@@ -6,11 +6,16 @@ python docs/make_stream_results.py > docs/results/stream.md        (or: make doc
 from __future__ import annotations
 
 import json
+import sys
 from collections import defaultdict
 from math import sqrt
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from docs.planned_streams import Kept, not_run
 
 from sphynx.space.files import any_design_from_json
 from sphynx.space.stream import StreamDesign
@@ -18,7 +23,8 @@ from sphynx.zoo.shipped import load_card
 
 COMPARISON = "sphynx-allocation-comparison/1"
 RESULTS = Path(__file__).parents[1] / "results" / "stream"
-MEASURED = Path(__file__).parents[1] / "results" / "private" / "streams.json"
+DESIGNED = RESULTS.parent / "design"
+MEASURED = RESULTS.parent / "private" / "streams.json"
 
 HEADER = """# Stream networks: every run
 
@@ -54,26 +60,6 @@ was chosen on it: sizes and recipe are CIFAR-100's, with a stage of 32x32 in fro
     sphynx train stream.json --data tiny-imagenet --recipe frontier --epochs 123 --teacher runs/teacher \\
         --set optimizer=sgd --set view_epochs=32 --views runs/views.safetensors --set acceleration=compile \\
         --out runs/stream
-"""
-
-NOT_RUN = """## What was not run
-
-Planned, with [rules](rules.md#stream-networks) that were written before. Minutes are estimates for one H200 by the
-epochs of kept runs: 0.4 s for 25.6K alone, 1.13 s for three of them side by side (Muon), 1.9 s for 51.2K beside others,
-1.8 s for 102.4K, 2.2 s for Tiny-ImageNet. Nothing here says how good these networks would be.
-
-| runs | minutes |
-|---|---|
-| 25.6K by Muon at 0.02 on all images, teacher as before, three seeds side by side, 400 epochs | 9 |
-| the same for 1,200 epochs, taught by several teachers together | 24 |
-| 12.7K in five blocks, by Muon, 600 to 1,000 epochs | 4 to 7 |
-| 51.2K in five blocks, by Muon, 600 epochs | 19 |
-| 102.4K by Muon, 400 epochs, taught by several teachers together | 13 |
-| `sphynx design --family stream` at 25.6K, from nothing | 9 |
-| allocations by total price at 25.6K: found, hand-made, uniform and random, three seeds | 9 |
-| the same at 51.2K | 18 |
-| Tiny-ImageNet: 300 epochs at 100K | 11, and more for a better teacher than the kept one, which took 7 |
-| training that keeps ranges within 24 bits | not built |
 """
 
 OLDER_WIRE = "6, which has the rounds and online bytes of today, and 0.2 % more offline"  # before files named theirs
@@ -160,7 +146,9 @@ def page() -> str:
     parts += ["", *_optimizers([runs[name] for name in optimizers], streams[optimizers[0]])]
     if compared:
         parts += ["", ALLOCATIONS, *(line for name, one in compared.items() for line in ["", *_compared(name, one)])]
-    parts += ["", *_private(json.loads(MEASURED.read_text())), "", NOT_RUN, TEACHERS]
+    pipelines = [json.loads(path.read_text()) for path in sorted(DESIGNED.glob("*.json"))]
+    kept = Kept([(streams[name], runs[name]) for name in streams], [*compared.values()], pipelines)
+    parts += ["", *_private(json.loads(MEASURED.read_text())), "", *not_run(kept), TEACHERS]
     for name in runs:
         if name not in streams:
             result = runs[name]["result"]
