@@ -1,8 +1,10 @@
 #include "ot/lpn_code.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <iterator>
+#include <stdexcept>
 
 #include "bits/vector.h"
 #include "crypto/prg.h"
@@ -10,31 +12,46 @@
 namespace sphynx::ot {
 namespace {
 
-constexpr std::size_t kTile = 128;  // rows whose indices are drawn together: 5 KB of them
-constexpr std::size_t kWordsOfBlock = sizeof(Block) / sizeof(std::uint32_t);
+using Index = std::uint16_t;
+
+constexpr std::size_t kChunk = 512;  // rows whose indices are drawn together
+constexpr std::size_t kIndicesOfBlock = sizeof(Block) / sizeof(Index);
+constexpr std::size_t kBlocksOfChunk = kChunk / kIndicesOfBlock;  // in each region
+constexpr std::size_t kMostEntries = std::size_t{1} << 16;        // of a region
 
 }  // namespace
 
+LpnCode::LpnCode(Block public_seed, std::size_t region) : seed_(public_seed), region_(region) {
+    if (!std::has_single_bit(region) || region > kMostEntries) {
+        throw std::invalid_argument("LPN code: a region has a power of two of entries, at most 2^16");
+    }
+}
+
 void LpnCode::add_rows(BlockView vector, std::size_t first_row, BlockSpan out) const {
-    constexpr std::size_t together = 2;  // rows that are a whole number of blocks
-    static_assert(together * kLpnRowWeight % kWordsOfBlock == 0 && kTile % together == 0);
-    Block drawn[kTile * kLpnRowWeight / kWordsOfBlock];
-    std::uint32_t indices[kTile * kLpnRowWeight];
+    constexpr std::size_t together = 2;  // regions
+    static_assert(kLpnRowWeight % together == 0);
+    Block drawn[together * kBlocksOfChunk];
+    Index indices[together][kChunk];
+    static_assert(sizeof drawn == sizeof indices);
     const std::size_t last_row = first_row + out.size();
-    auto next = out.begin();
-    for (std::size_t row = first_row; row < last_row;) {
-        const std::size_t begin = row / together * together, end = std::min(begin + kTile, last_row);
-        crypto::expand_seed(seed_, 0, begin * kLpnRowWeight / kWordsOfBlock, drawn, std::size(drawn));
-        std::memcpy(indices, drawn, sizeof indices);
-        for (std::uint32_t& index : indices) {
-            index = static_cast<std::uint32_t>(std::uint64_t{index} * secret_ >> 32);
-        }
-        const std::uint32_t* of_row = indices + (row - begin) * kLpnRowWeight;
-        for (; row < end; ++row, ++next, of_row += kLpnRowWeight) {
-            auto sum = bits::loaded<bits::Vector>(&*next);
-            for (std::size_t i = 0; i < kLpnRowWeight; ++i)
-                sum ^= bits::loaded<bits::Vector>(&vector[of_row[i]]);
-            bits::store(&*next, sum);
+    for (std::size_t part = 0; part < kLpnRowWeight; part += together) {
+        const Block* const left = vector.data() + part * region_;
+        const Block* const right = left + region_;
+        for (std::size_t row = first_row; row < last_row;) {
+            const std::size_t chunk = row / kChunk, begin = chunk * kChunk,
+                              end = std::min(begin + kChunk, last_row);
+            crypto::expand_seed(seed_, 0, (chunk * kLpnRowWeight + part) * kBlocksOfChunk, drawn,
+                                std::size(drawn));
+            std::memcpy(indices, drawn, sizeof indices);
+            for (auto& of_region : indices) {
+                for (Index& index : of_region) index &= static_cast<Index>(region_ - 1);
+            }
+            for (; row < end; ++row) {
+                Block* const to = &out[row - first_row];
+                const auto entries = bits::loaded<bits::Vector>(left + indices[0][row - begin]) ^
+                                     bits::loaded<bits::Vector>(right + indices[1][row - begin]);
+                bits::store(to, bits::loaded<bits::Vector>(to) ^ entries);
+            }
         }
     }
 }

@@ -1,6 +1,7 @@
 #include "ot/silent.h"
 
 #include <algorithm>
+#include <bit>
 #include <stdexcept>
 
 #include "bits/transpose.h"
@@ -16,30 +17,38 @@ namespace {
 
 constexpr unsigned kMostDepth = 24;
 
-// Results of a batch from number `first` on; leaves_of(tree, leaves) makes a tree's.
+// Results of a batch from number `first` on, as many trees at a time as the code takes rows; leaves_of(tree, leaves) makes
+// a tree's.
 template <class Leaves>
 void make_results(const SilentShape& shape, const SilentBatch& batch, std::size_t first, BlockSpan out,
                   unsigned threads, const Leaves& leaves_of) {
     const std::size_t size = std::size_t{1} << shape.depth, last = first + out.size(),
                       first_tree = first / size;
-    parallel_ranges(
-        (last + size - 1) / size - first_tree, 1, threads, [&](std::size_t begin_tree, std::size_t end_tree) {
-            std::vector<Block> partly;
-            for (std::size_t tree = first_tree + begin_tree; tree < first_tree + end_tree; ++tree) {
-                const std::size_t begin = std::max(first, tree * size),
-                                  end = std::min(last, (tree + 1) * size);
-                const BlockSpan to = out.subspan(begin - first, end - begin);
-                if (to.size() == size) {
-                    leaves_of(tree, to);
-                } else {
-                    partly.resize(size);
-                    leaves_of(tree, partly);
-                    std::copy_n(&partly[begin - tree * size], to.size(), to.data());
-                }
-                batch.code.add_rows(BlockView(batch.seeds).first(shape.secret), begin, to);
-            }
-            zeroise(partly.data(), partly.size() * sizeof(Block));
-        });
+    const std::size_t tile = std::max<std::size_t>(kLpnTile / size, 1);
+    parallel_ranges((last + size - 1) / size - first_tree, 1, threads,
+                    [&](std::size_t begin_tree, std::size_t end_tree) {
+                        std::vector<Block> partly;
+                        for (std::size_t tree = first_tree + begin_tree; tree < first_tree + end_tree;) {
+                            const std::size_t begin = std::max(first, tree * size);
+                            const std::size_t end_of_tile = std::min(tree + tile, first_tree + end_tree);
+                            std::size_t end = begin;
+                            for (; tree < end_of_tile; ++tree) {
+                                const std::size_t end_of_tree = std::min(last, (tree + 1) * size);
+                                const BlockSpan to = out.subspan(end - first, end_of_tree - end);
+                                if (to.size() == size) {
+                                    leaves_of(tree, to);
+                                } else {
+                                    partly.resize(size);
+                                    leaves_of(tree, partly);
+                                    std::copy_n(&partly[end - tree * size], to.size(), to.data());
+                                }
+                                end = end_of_tree;
+                            }
+                            batch.code.add_rows(BlockView(batch.seeds).first(shape.secret), begin,
+                                                out.subspan(begin - first, end - begin));
+                        }
+                        zeroise(partly.data(), partly.size() * sizeof(Block));
+                    });
 }
 
 // The polynomial over all leaves of a batch.
@@ -97,12 +106,15 @@ void SilentShape::require_valid() const {
         secret >= most || samples() <= seeds()) {
         throw std::invalid_argument("silent OT: a batch of this shape is not larger than its seeds");
     }
+    if (secret % kLpnRowWeight != 0 || !std::has_single_bit(secret / kLpnRowWeight)) {
+        throw std::invalid_argument("silent OT: a secret has ten regions of a power of two of entries each");
+    }
 }
 
 SilentBatch::SilentBatch(const SilentShape& shape, Block session, std::uint64_t number,
                          std::vector<Block> own_seeds)
     : seeds(std::move(own_seeds)),
-      code(keys_of_batch(session, number).code, shape.secret),
+      code(keys_of_batch(session, number).code, shape.secret / kLpnRowWeight),
       tree_key(keys_of_batch(session, number).tree) {}
 
 // --- sender ---------------------------------------------------------------------------------------------------

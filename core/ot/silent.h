@@ -59,7 +59,7 @@ struct SilentShape {
 };
 
 // 128 bits and more against the attacks of docs/security/silent-ot.md. Others are for tests.
-constexpr SilentShape kSilentShape = {212'992, 1'024, 11};
+constexpr SilentShape kSilentShape = {81'920, 4'096, 9};
 
 constexpr std::size_t silent_message_blocks(std::size_t count, bool random_choices) {
     return random_choices ? 0 : (count + 127) / 128;

@@ -14,20 +14,25 @@ using namespace sphynx::ot;
 
 namespace {
 
-constexpr std::size_t kRows = 500, kSecret = 1000;
+constexpr std::size_t kChunks = 3, kRows = kChunks * 512, kRegion = 128, kSecret = kLpnRowWeight * kRegion;
 constexpr Block kSeed = {0x1122334455667788, 0x99aabbccddeeff00};
 
-// The indices by the definition: words of one stream, in memory order, ten to a row.
+// The indices by the definition, row by row: words of one stream in memory order, 512 rows of each region in turn.
 std::vector<std::size_t> defined_indices() {
-    std::vector<std::uint32_t> words(kRows * kLpnRowWeight);
-    expand_seed(AesKey(kSeed), 0, 0, reinterpret_cast<Block*>(words.data()), words.size() / 4);
+    std::vector<std::uint16_t> words(kRows * kLpnRowWeight);
+    expand_seed(AesKey(kSeed), 0, 0, reinterpret_cast<Block*>(words.data()), words.size() / 8);
     std::vector<std::size_t> indices;
-    for (const std::uint32_t word : words) indices.push_back(std::uint64_t{word} * kSecret >> 32);
+    for (std::size_t row = 0; row < kRows; ++row) {
+        for (std::size_t region = 0; region < kLpnRowWeight; ++region) {
+            const std::size_t word = (row / 512 * kLpnRowWeight + region) * 512 + row % 512;
+            indices.push_back(region * kRegion + words[word] % kRegion);
+        }
+    }
     return indices;
 }
 
 void check_rows(const std::vector<Block>& vector, std::size_t first, std::size_t count) {
-    const LpnCode code(kSeed, kSecret);
+    const LpnCode code(kSeed, kRegion);
     const std::vector<std::size_t> indices = defined_indices();
     std::vector<Block> out(count, Block{5, 6});
     code.add_rows(vector, first, out);
@@ -48,13 +53,14 @@ int main() {
     prg.fill_blocks(vector.data(), kSecret);
     for (const CpuFeatures& features : features_to_test()) {
         const LimitFeatures limit(features);
-        check_rows(vector, 0, 300);
-        check_rows(vector, 7, 129);
-        check_rows(vector, 126, 5);
+        check_rows(vector, 0, kRows);
+        check_rows(vector, 7, 1129);
+        check_rows(vector, 510, 5);
         check_rows(vector, 400, 0);
     }
     const std::vector<std::size_t> indices = defined_indices(),
-                                   recorded = {706, 647, 229, 943, 640, 877, 522, 596, 770, 211};
+                                   recorded = {80, 128, 275, 425, 604, 737, 851, 921, 1151, 1191};
     CHECK(std::equal(recorded.begin(), recorded.end(), indices.begin() + 3 * kLpnRowWeight));
+    for (const std::size_t region : {0, 3, 1 << 17}) CHECK_THROWS(LpnCode(kSeed, region));
     return test_result();
 }

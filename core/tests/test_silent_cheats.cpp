@@ -18,7 +18,7 @@ using namespace sphynx::ot;
 namespace {
 
 constexpr Block kSession = {31, 32};
-constexpr SilentShape kShape = {70, 150, 3};
+constexpr SilentShape kShape = {80, 150, 3};
 constexpr std::size_t kSize = std::size_t{1} << kShape.depth;
 
 AesKey tree_key() {

@@ -9,7 +9,7 @@ from sphynx.core import Prg, ot, silent
 from sphynx.errors import InconsistentOtError
 from tests.core.test_ot import bits_of, connected
 
-SMALL = silent.Shape(secret=300, trees=16, depth=6)
+SMALL = silent.Shape(secret=320, trees=16, depth=6)
 SESSION = bytes(range(16))
 
 
@@ -100,11 +100,12 @@ def test_nothing_is_used_before_it_is_accepted_or_there() -> None:
 def test_bytes_for_each_ot_with_the_shape_that_is_used() -> None:
     shape = silent.SHAPE
     trees = 16 * shape.refill_blocks / shape.usable
-    assert 16 * shape.refill_blocks == 180_224
-    assert trees < 0.1
-    assert trees + 1 / 8 < 0.25
+    assert 16 * shape.refill_blocks == 589_824
+    assert trees < 0.3
 
 
 def test_shapes_whose_batches_do_not_pay_are_refused() -> None:
     with pytest.raises(ValueError, match="not larger than its seeds"):
-        _ = silent.Shape(secret=300, trees=4, depth=6).seeds
+        _ = silent.Shape(secret=320, trees=4, depth=6).seeds
+    with pytest.raises(ValueError, match="ten regions"):
+        _ = silent.Shape(secret=325, trees=16, depth=6).seeds

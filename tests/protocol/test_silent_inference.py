@@ -121,7 +121,7 @@ def test_a_client_that_is_checked_may_ask_for_it(made: Extensions) -> None:
     assert silent_bytes - trees < plain[0].total("offline").bytes - 3 * needed.down
 
 
-SMALL = silent.Shape(secret=300, trees=16, depth=6)
+SMALL = silent.Shape(secret=320, trees=16, depth=6)
 
 
 def test_layers_of_more_ots_than_are_made_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,7 +30,7 @@ from sphynx.errors import ConnectionLostError, OtherVersionError, PeerGaveUpErro
 from sphynx.program.cost.link import Link
 from sphynx.protocol.transport import MAX_PENDING_BYTES, Buffer, SocketStream
 
-WIRE_VERSION = 16
+WIRE_VERSION = 17
 HEADER_BYTES = 8
 MAX_PAYLOAD_BYTES = 2**32 - 1  # what a frame's length can say; message_sizes.py asks before any work is done
 MAX_REASON_BYTES = 512

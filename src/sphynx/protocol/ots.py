@@ -14,13 +14,13 @@ and before the first bundle that needs `up` (all with gmw; with gc those of prog
 
 and before the first bundle whose OTs of a direction are silent, seeds in that direction:
 
-    client -> server    224,384 OTs in `down` with random choices                             870,032 bytes
-    server -> client    as many in `up`                                                       869,488 bytes
+    client -> server    118,912 OTs in `down` with random choices                             461,328 bytes
+    server -> client    as many in `up`                                                       460,784 bytes
 
 then before layers for which too few silent OTs are left, as often as it takes:
 
-    server -> client    trees for 1,872,768 OTs in `down`                                     180,224 bytes
-    client -> server    as many for `up`                                                      180,224 bytes
+    server -> client    trees for 1,978,240 OTs in `down`                                     589,824 bytes
+    client -> server    as many for `up`                                                      589,824 bytes
     server -> client    what the client shall prove these trees for                                16 bytes
     client -> server    the proof                                                                  32 bytes
 

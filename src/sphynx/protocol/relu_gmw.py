@@ -18,7 +18,7 @@ from sphynx.protocol.ots import ClientOts, OtCount, ServerOts, reserve_client, r
 from sphynx.protocol.relu_layer import Arrays, ReluLayer, Words
 from sphynx.protocol.turns import follow, lead
 
-PORTION_OTS = 8 * silent.SHAPE.usable  # whose seeds take 30 MB
+PORTION_OTS = 8 * silent.SHAPE.usable  # whose seeds take 15 MB
 
 
 class GmwReluServer:
