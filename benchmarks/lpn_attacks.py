@@ -4,7 +4,8 @@
     python -m benchmarks.lpn_attacks            (some 20 s: one attack is tried on a code as it is drawn)
 
 An instance is x A + e with k unknown bits x, n = t 2^d samples, one error in each block of 2^d of them, and ten ones in
-each row of the code A, one in each tenth of the unknowns. Costs are binary logarithms of bit operations, all of them rounded in the attacker's favour:
+each row of the code A, one in each tenth of the unknowns. Costs are binary logarithms of bit operations, all of them
+rounded in the attacker's favour:
 
     information set   k samples without an error, and a dense linear system
     sparse core       the same on the smallest part of the unknowns that has as many samples of its own, found by
@@ -41,7 +42,7 @@ def core_size(shape: Shape, seed: int = 1) -> int:
     """Peel a code drawn at random down to the smallest part with as many samples as unknowns; return its unknowns."""
     region = shape.secret // ROW_WEIGHT
     rows = np.random.default_rng(seed).integers(0, region, (samples(shape), ROW_WEIGHT), np.int32)
-    rows += np.arange(0, shape.secret, region, np.int32)
+    rows += np.arange(0, shape.secret, region, dtype=np.int32)
     kept, size = np.ones(shape.secret, np.bool_), shape.secret
     while True:
         degrees = np.bincount(rows.ravel(), minlength=shape.secret)
