@@ -25,6 +25,7 @@ from sphynx.core.silent import SHAPE, Shape
 
 ROW_WEIGHT = 10
 DENSE_EXPONENT = 2.8  # of elimination in practice
+BLOCK_STEPS = 64  # numbers of blocks that are tried
 SPARSE_FACTOR = 20  # 2 s products by a matrix with ten ones in each row
 
 
@@ -64,34 +65,40 @@ def sparse_core_bits(shape: Shape, size: int) -> float:
 class Algebraic:
     bits: float
     degree: int
-    guessed: int  # samples in each block
+    guessed: int  # samples in each of so many blocks
+    blocks: int
 
 
 def algebraic(shape: Shape) -> Algebraic:
-    """The cheapest of degrees 2 to 4 and of guesses in all blocks."""
+    """The cheapest of degrees 2 to 4 and of guesses, as many in each of some blocks. Guesses in all blocks come in
+    steps of t samples, too large to find the least."""
+    block, free = 1 << shape.depth, shape.secret - shape.trees
     costs = []
-    block = 1 << shape.depth
-    for guessed in range(min(block - 1, (shape.secret - 1) // shape.trees)):
-        degree = _solving_degree(shape, guessed)
-        if degree is None:
-            continue
-        unknowns = shape.secret - shape.trees - guessed * shape.trees
-        monomials = math.log2(math.comb(max(unknowns, degree), degree))
-        guess = -shape.trees * math.log2(1 - guessed / block)
-        costs.append(Algebraic(guess + math.log2(3 * max(unknowns, 1)) + 2 * monomials, degree, guessed))
+    for blocks in range(0, shape.trees + 1, max(1, shape.trees // BLOCK_STEPS)):
+        for guessed in range(min(block - 1, (free - 1) // blocks + 1) if blocks else 1):
+            degree = _solving_degree(shape, guessed, blocks)
+            if degree is None:
+                continue
+            unknowns = free - guessed * blocks
+            monomials = math.log2(math.comb(max(unknowns, degree), degree))
+            guess = -blocks * math.log2(1 - guessed / block)
+            bits = guess + math.log2(3 * unknowns) + 2 * monomials
+            costs.append(Algebraic(bits, degree, guessed, blocks))
     return min(costs, key=lambda cost: cost.bits)
 
 
-def _solving_degree(shape: Shape, guessed: int) -> int | None:
+def _solving_degree(shape: Shape, guessed: int, blocks: int) -> int | None:
     """The first degree up to 4 at which the Hilbert series of the system, over two elements, has no positive term left.
 
-    The series is (1 + (2^d - 1 - guessed) z)^t / (1 + z)^(n - k - t): a monomial has at most one sample of a block,
-    and the code's parity checks are linear equations."""
-    variables, checks = (1 << shape.depth) - 1 - guessed, samples(shape) - shape.secret - shape.trees
-    blocks = [math.comb(shape.trees, i) * variables**i for i in range(5)]
+    The series is (1 + (2^d - 1 - guessed) z)^blocks (1 + (2^d - 1) z)^(t - blocks) / (1 + z)^(n - k - t): a monomial
+    has at most one sample of a block, and the code's parity checks are linear equations."""
+    variables, checks = (1 << shape.depth) - 1, samples(shape) - shape.secret - shape.trees
+    fewer = [math.comb(blocks, i) * (variables - guessed) ** i for i in range(5)]
+    others = [math.comb(shape.trees - blocks, i) * variables**i for i in range(5)]
     reduced = [(-1) ** i * math.comb(checks + i - 1, i) for i in range(5)]
+    of_all = [sum(fewer[i] * others[degree - i] for i in range(degree + 1)) for degree in range(5)]
     for degree in range(2, 5):
-        if sum(blocks[i] * reduced[degree - i] for i in range(degree + 1)) <= 0:
+        if sum(of_all[i] * reduced[degree - i] for i in range(degree + 1)) <= 0:
             return degree
     return None
 
@@ -102,7 +109,8 @@ def main() -> None:
     print(f"{SHAPE}: n = {samples(SHAPE):,}")
     print(f"information set   2^{information_set_bits(SHAPE):.1f}")
     print(f"sparse core       2^{sparse_core_bits(SHAPE, size):.1f}, {size:,} unknowns")
-    print(f"algebraic         2^{found.bits:.1f}, degree {found.degree}, {found.guessed} samples guessed in each block")
+    guesses = f"{found.guessed} samples guessed in each of {found.blocks:,} blocks"
+    print(f"algebraic         2^{found.bits:.1f}, degree {found.degree}, {guesses}")
 
 
 if __name__ == "__main__":

@@ -105,7 +105,7 @@ void run_ot(bool random_choices, bool checked) {
 }
 
 void run_silent_ot(bool random_choices, bool checked) {
-    constexpr SilentShape shape = {300, 16, 6};
+    constexpr SilentShape shape = {320, 16, 6};
     constexpr std::size_t count = 400;
     const Block session = {1, 2};
     Prg prg = Prg::fixed_seed_for_tests(secret_block());

@@ -49,6 +49,23 @@ def test_ots_of_several_batches(checked: bool) -> None:
     assert sender.available == 0
 
 
+def test_results_do_not_depend_on_how_many_are_made_at_once() -> None:
+    """The code takes 32,768 rows at a time, from wherever an extension begins. Both parties with the same wrong rows
+    would still fit each other."""
+    shape = silent.Shape(secret=320, trees=1200, depth=6)
+    rng = np.random.default_rng(6)
+    t, message = (rng.integers(0, 2**64, (count, 2), np.uint64) for count in (shape.seeds, shape.refill_blocks))
+    made = []
+    for part, threads in ((shape.usable, 1), (shape.usable, 2), (999, 1)):
+        receiver = silent.SilentReceiver(SESSION, t, checked=False, shape=shape)
+        receiver.refill(message)
+        counts = [min(part, shape.usable - first) for first in range(0, shape.usable, part)]
+        made.append(np.concatenate([receiver.correlated_random(count, threads=threads)[2] for count in counts]))
+    assert shape.usable > 2 << 15
+    assert (made[0] == made[1]).all()
+    assert (made[0] == made[2]).all()
+
+
 def test_triples_from_random_choices_take_no_message() -> None:
     receiver, sender, _ = connected_silently(checked=False)
     refill(receiver, sender, checked=False)

@@ -5,6 +5,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -22,6 +23,7 @@ from sphynx.protocol.linear import ServerModel
 from sphynx.protocol.linear_plan import plan_group, plan_images, plan_program
 from sphynx.protocol.planned_he import planned_he
 from sphynx.protocol.shared_weights import read_shared, write_shared
+from sphynx.protocol.weight_memory import WeightMemory
 
 GROUP = 16
 WAIT_S = 60.0
@@ -137,6 +139,25 @@ def test_nobody_waits_for_another_threads_transformation(pair: _Pair, monkeypatc
         finally:
             may_end.set()
         assert first.result(WAIT_S).is_held
+
+
+def test_what_another_thread_has_just_held_drops_nothing(pair: _Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    alone, together = ([*pair.model.maps_for(bundles).convs.values()] for bundles in (1, GROUP))
+    wanted = next(conv for conv in together if not conv.is_held)
+    size = rlwe.prepared_bytes(pair.model.plan.params, wanted.plan)
+    memory = WeightMemory(pair.model.prepared_bytes + size)
+    memory.ask("together")
+
+    def acquire(*, blocking: bool) -> bool:
+        wanted.hold()  # by the other thread, before this one has the lock
+        return not blocking
+
+    lock = Mock(acquire=acquire)
+    monkeypatch.setattr(memory, "_changing", lock)
+    before = [conv.is_held for conv in alone]
+    memory.hold("together", wanted, size, {"alone": alone, "together": together})
+    assert wanted.is_held and [conv.is_held for conv in alone] == before
+    lock.release.assert_called_once()
 
 
 def test_weights_that_have_moved_are_refused_by_who_shares_them(pair: _Pair) -> None:

@@ -39,9 +39,11 @@ class WeightMemory:
     ) -> None:
         """Hold a map of a set from now on, if its `size` fits or it may take memory from the other set. Whoever comes
         while another thread changes what is held leaves it as it is."""
-        if wanted.is_held or not wanted.is_movable or not self._changing.acquire(blocking=False):
+        if not wanted.is_movable or not self._changing.acquire(blocking=False):
             return
         try:
+            if wanted.is_held:  # asked here: another thread may have held it just now
+                return
             every = {id(conv): conv for convs in sets.values() for conv in convs}  # both sets have some in common
             missing = sum(conv.bytes for conv in every.values()) + size - self._limit_bytes
             own = {id(conv) for conv in sets[kind]}
