@@ -140,6 +140,8 @@ def main(words: Sequence[str] | None = None, began: float | None = None) -> int:
     tasks, keep = experiment.tasks(), partial(experiment.keep, options.keep) if options.keep else None
     seconds = 60 * options.minutes - (time.monotonic() - began)
     done = run_tasks(tasks, list(tasks), jobs=options.jobs, seconds=seconds, logs=options.out / "logs", keep=keep)
+    if keep is not None:
+        keep()  # what earlier calls finished, too, where nothing ended in this one
     file = options.out / JUDGEMENT
     print(file.read_text() if file.is_file() else f"{file.name} is not there yet")
     return 0 if done else 3

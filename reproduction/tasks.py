@@ -58,8 +58,10 @@ def run_tasks(
     queue = _Queue(tasks, names, jobs, logs, keep)
     queue.tell("begin")
     with _told_to_stop() as told:
-        queue.loop(time.monotonic() + seconds, told)
-        queue.stop(TOLD_SECONDS if told.is_set() else 0.0)
+        try:
+            queue.loop(time.monotonic() + seconds, told)
+        finally:  # also where a quick task or `keep` failed: this process would wait for the others, however long
+            queue.stop(TOLD_SECONDS if told.is_set() else 0.0)
     queue.tell(END)
     return all(map(queue.finished, names))
 

@@ -168,8 +168,9 @@ def _card(run: Path, name: str, network: AnyNetwork, evaluation: Mapping[str, An
 
 
 def _without_folders(word: str) -> str:
-    """The last name of a whole path, which says nothing on other machines."""
-    return Path(word).name if Path(word).is_absolute() else word
+    """The last name of a whole path, also of a flag's behind `=`: on other machines the rest says nothing."""
+    flag, equals, path = word.rpartition("=")
+    return flag + equals + Path(path).name if Path(path).is_absolute() else word
 
 
 def _terms(data: str) -> str:

@@ -39,7 +39,10 @@ def pack_results(runs: Path, out: Path, folders: Collection[str] | None = None) 
         for path in sorted(runs.rglob("*")):
             name = path.relative_to(runs)
             if path.is_file() and path.suffix in SMALL and (folders is None or name.parts[0] in folders):
-                tar.add(path, name)
+                content = path.read_bytes()  # at once: runs that go on replace their files
+                info = tarfile.TarInfo(str(name))
+                info.size = len(content)
+                tar.addfile(info, io.BytesIO(content))
     new.replace(out / RESULTS)
 
 

@@ -209,3 +209,16 @@ def test_every_patient_is_judged_by_networks_that_never_saw_the_fold(tmp_path: P
     assert patient_folds.main([*words, "-o", str(elsewhere)]) == 0
     assert json.loads((elsewhere / "judgement.json").read_text()) == judged
     assert not list(elsewhere.rglob("model.safetensors"))  # the folds were not trained again
+
+
+def test_folds_that_earlier_calls_finished_are_packed_by_each(tmp_path: Path) -> None:
+    from reproduction import patient_folds
+    from reproduction.gpu.state import unpack
+
+    fold, kept, elsewhere = tmp_path / "folds" / "fold-0", tmp_path / "kept", tmp_path / "elsewhere"
+    fold.mkdir(parents=True)
+    (fold / "answers.npz").touch()
+    words = ["digits", "-o", str(tmp_path / "folds"), "--minutes", "0", "--keep", str(kept)]
+    assert patient_folds.main([*words, "--changed", json.dumps({"budget": 600})]) == 3
+    unpack(kept, elsewhere)
+    assert (elsewhere / "fold-0" / "answers.npz").is_file() and not (elsewhere / "fold-1").exists()

@@ -8,7 +8,9 @@ import json
 import os
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -123,3 +125,19 @@ def save_packed(folder: Path, split: str, side: int = 32, classes: int = 100) ->
         files.append(np.frombuffer(file.getvalue(), np.uint8))
     offsets = np.cumsum([0, *map(len, files)])
     np.savez(folder / f"{split}0.npz", blob=np.concatenate(files), off=offsets, y=np.arange(classes), split=split)
+
+
+def test_results_are_packed_whole_while_runs_replace_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    metrics = tmp_path / "runs" / "one" / "metrics.jsonl"
+    metrics.parent.mkdir(parents=True)
+    metrics.write_text("{}\n" * 9)
+    add = tarfile.TarFile.addfile
+
+    def add_late(tar: tarfile.TarFile, *given: Any) -> None:
+        metrics.write_text("{}\n")
+        add(tar, *given)
+
+    monkeypatch.setattr(tarfile.TarFile, "addfile", add_late)
+    pack_results(tmp_path / "runs", tmp_path / "out")
+    unpack(tmp_path / "out", tmp_path / "there")
+    assert (tmp_path / "there" / "one" / "metrics.jsonl").read_text() == "{}\n" * 9

@@ -103,3 +103,30 @@ def test_a_queue_that_is_told_to_stop_lets_its_tasks_save(tmp_path: Path, monkey
     found = {"long": Task(save_when_asked, tmp_path / "long")}
     assert not run_tasks(found, ["long"], jobs=1, seconds=60, logs=tmp_path / "logs")
     assert (tmp_path / "saved").is_file() and signal.getsignal(signal.SIGTERM) == before
+
+
+def test_tasks_may_save_where_keeping_fails(tmp_path: Path) -> None:
+    pipe_out, pipe_in = os.pipe()
+
+    def save_when_asked() -> None:
+        try:
+            os.write(pipe_in, b"x")
+            signal.pause()
+        except KeyboardInterrupt:
+            (tmp_path / "saved").touch()
+            raise
+
+    def end_beside_it() -> None:
+        os.read(pipe_out, 1)
+        (tmp_path / "short").touch()
+
+    def keep() -> None:
+        raise OSError("no space is left")
+
+    found = {
+        "long": Task(save_when_asked, tmp_path / "long"),
+        "short": Task(end_beside_it, tmp_path / "short"),
+    }
+    with pytest.raises(OSError, match="no space"):
+        run_tasks(found, list(found), jobs=2, seconds=60, logs=tmp_path / "logs", keep=keep)
+    assert (tmp_path / "saved").is_file()

@@ -76,6 +76,19 @@ def test_teachers_are_found_by_the_hashes_of_their_weights(runs: dict[str, Path]
     assert Chain.from_json(json.loads(json.dumps(card["chain"]))) == chain
 
 
+def test_a_card_names_no_folders_of_the_machine(runs: dict[str, Path], tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(runs["one"], run)
+    said = json.loads((run / "environment.json").read_text())
+    words = ["train", "/home/me/design.json", "--data=/home/me/cells", "--out", "runs/one", "--set", "epochs=1"]
+    (run / "environment.json").write_text(json.dumps(said | {"command": ["sphynx", *words]}))
+    commands = tmp_path / "run.commands"
+    commands.write_text("sphynx train design.json --out runs/one\n")
+    pack(run, "small", tmp_path / "models", commands=commands, makes="runs/one")
+    words = ["train", "design.json", "--data=cells", "--out", "runs/one", "--set", "epochs=1"]
+    assert load_card("small", tmp_path / "models")["provenance"]["command"] == ["sphynx", *words]
+
+
 @pytest.mark.parametrize(
     ("given", "fault"),
     [
