@@ -1,5 +1,6 @@
-"""How OTs are made of few: by SoftSpoken, about four bytes each, or silently, a fraction of one after a set-up of about
-a megabyte (docs/security/silent-ot.md). Each direction of a connection is extended by either, for each preparation.
+"""How OTs are made of few: by SoftSpoken, about four bytes each, or silently, 0.3 bytes each after a set-up of half a
+megabyte a direction (docs/security/silent-ot.md). Each direction of a connection is extended by either, for each
+preparation.
 """
 
 from __future__ import annotations

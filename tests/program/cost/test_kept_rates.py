@@ -42,8 +42,15 @@ def test_a_machine_that_was_measured_before_there_was_a_rate_is_measured_again(
     assert kept_rates()
     kept = json.loads(rates_file().read_text())
     *outer, name = place
-    del (kept[outer[0]] if outer else kept)[name]
+    del (kept["rates"][outer[0]] if outer else kept["rates"])[name]
     rates_file().write_text(json.dumps(kept))
+    assert kept_rates() is None
+
+
+def test_rates_of_other_work_are_measured_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    keep_rates(REFERENCE)
+    rates_file().write_text(json.dumps({**json.loads(rates_file().read_text()), "work": 16}))
     assert kept_rates() is None
 
 

@@ -12,10 +12,17 @@ from sphynx.program.cost.rates import Rates
 from sphynx.run.cache import cache_folder
 
 
+# Raised with the work that is timed: the last wire version to change it. Rates of other work are measured again.
+WORK_VERSION = 17
+
+
 def kept_rates() -> Rates | None:
     """Load what was measured before, if it can be used and is all that is measured today."""
     try:
-        kept = json.loads(rates_file().read_text())
+        file = json.loads(rates_file().read_text())
+        if file["work"] != WORK_VERSION:
+            return None
+        kept = file["rates"]
         rates = Rates.from_json(kept)
         return rates if _names(kept) == _names(rates.to_json()) else None
     except (InputError, OSError, ValueError, KeyError, TypeError):
@@ -32,7 +39,7 @@ def keep_rates(rates: Rates) -> None:
         file = rates_file()
         file.parent.mkdir(parents=True, exist_ok=True)
         temporary = file.with_suffix(".new")
-        temporary.write_text(json.dumps(rates.to_json(), indent=1) + "\n")
+        temporary.write_text(json.dumps({"work": WORK_VERSION, "rates": rates.to_json()}, indent=1) + "\n")
         temporary.replace(file)
     except (InputError, OSError):
         pass  # without a home that can be written they are measured again next time, nothing else
