@@ -1,5 +1,6 @@
 """A trained network that does not fit on the disk is an error with a remedy, and leaves no torn file."""
 
+import os
 import resource
 from pathlib import Path
 
@@ -23,3 +24,12 @@ def test_a_disk_that_takes_no_more_is_told_with_the_file(tmp_path: Path) -> None
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert not list(tmp_path.iterdir())
+
+
+def test_nobody_else_reads_weights(tmp_path: Path) -> None:
+    old_mask = os.umask(0o022)
+    try:
+        save_model(tmp_path, build_network(Design(SPHYNX, 2, 3, (1, 2), Shape(3, 32, 32), 4)))
+    finally:
+        os.umask(old_mask)
+    assert (tmp_path / "model.safetensors").stat().st_mode & 0o777 == 0o600

@@ -102,14 +102,16 @@ def save_model(folder: Path, network: AnyNetwork, *, compact: bool = False) -> N
         _make_compact(weights, folder)
     temporary = folder / (MODEL + ".new")
     try:
+        temporary.unlink(missing_ok=True)
+        temporary.touch(0o600)  # which some releases of safetensors keep; the others make it so themselves
         save_file(weights, temporary, {"design": design_fingerprint(network.design)})
-        if not compact:  # which is to be shipped
-            temporary.chmod(0o600)
         temporary.replace(folder / MODEL)
     except (OSError, SafetensorError) as error:  # the latter where the disk is full
         temporary.unlink(missing_ok=True)
         raise InputError(
-            f"it cannot be written ({error})", where=str(folder / MODEL), remedy="Free disk space, and resume the run."
+            f"it cannot be written ({error})",
+            where=str(folder / MODEL),
+            remedy="Free disk space or make the folder writable, and resume the run.",
         ) from error
     network.design.save(folder / DESIGN)
 
