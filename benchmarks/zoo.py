@@ -43,6 +43,11 @@ from sphynx.record import Record
 RESULTS = Path(__file__).parents[1] / "results/zoo"
 
 
+def kept_file(name: str, *, is_trained: bool, folder: Path = RESULTS) -> Path:
+    """Name the file of a row: trained weights have one of their own, since they are rarely at hand to measure again."""
+    return folder / f"{name}{'-trained' if is_trained else ''}.json"
+
+
 @dataclass(frozen=True)
 class Row(Record):
     """The results of one network. Seconds and bytes are of one private inference, both parties on this machine."""
@@ -183,7 +188,8 @@ def main() -> None:
             row = measure(known[name], options.backend, memory_bytes, options.weights, options.data)
         except SphynxError as error:
             sys.exit(str(error))
-        (options.out / f"{name}.json").write_text(json.dumps(row.to_json(), indent=1) + "\n")
+        file = kept_file(name, is_trained=bool(row.trained_on), folder=options.out)
+        file.write_text(json.dumps(row.to_json(), indent=1) + "\n")
     sys.exit(failed)
 
 

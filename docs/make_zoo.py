@@ -13,7 +13,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
-from benchmarks.zoo import RESULTS, Row
+from benchmarks.zoo import Row, kept_file
 from benchmarks.zoo_files import FILE as FILES
 from benchmarks.zoo_files import Found
 from benchmarks.zoo_networks import LARGE, ZOO
@@ -22,7 +22,7 @@ from benchmarks.zoo_timm import Read
 
 from sphynx.compiler.settings import DEFAULT_KNEES
 
-OLDEST_WIRE = 15  # of a row whose bytes and seconds are of today's protocol
+OLDEST_WIRE = 15  # of a row whose seconds are of today's protocol; wire 16 took a little from the bytes
 HEADER = """# The zoo
 
 torchvision's networks as they come, compiled and asked privately. `make zoo` runs them and writes this page
@@ -35,8 +35,9 @@ enlarged to 64x64 (`benchmarks/zoo_train.py`), are asked about 1,000 of its test
 of one picture equal the integer oracle's, bit for bit, so a private answer has the integer program's accuracy. *Logit
 error* comes from rounding, *approximated* from smooth functions made piecewise linear (`--approximate`), both
 relative to the logits' spread. Seconds and bytes are of that one inference, both parties in one process, and *peak*
-is all of its memory, compiler and float network included. They stand where the row was measured with the protocol of
-today (at least wire {oldest}); `make zoo NETWORKS="googlenet-64 resnet50-64"` measures rows again. *Load* is the
+is all of its memory, compiler and float network included. They stand where the row was measured with about the protocol
+of today (at least wire {oldest}; before wire 16 somewhat more bytes); `make zoo NETWORKS="googlenet-64 resnet50-64"`
+measures rows again. Rows of trained networks have files of their own, and wait for their weights. *Load* is the
 machine's when the row was begun: above 1.5 other work shared its cores, and times are upper bounds.
 
 | network | size | ReLUs | comparisons | truncations | HE products | ring | weights | logit error | approximated | \
@@ -78,14 +79,12 @@ was rounded to integers or asked privately here.
 def page() -> str:
     lines, notes = [], []
     for entry in (*ZOO, *LARGE):
-        file = RESULTS / f"{entry.name}.json"
-        if not file.is_file():
+        files = [kept_file(entry.name, is_trained=is_trained) for is_trained in (False, True)]
+        rows = [Row.from_json(json.loads(file.read_text()), str(file)) for file in files if file.is_file()]
+        if not rows:
             lines.append(f"| {entry.network} | {entry.size} | not run |" + " |" * 17)
-            continue
-        row = Row.from_json(json.loads(file.read_text()), str(file))
-        lines.append(_line(row))
-        if note := _note(row):
-            notes.append(f"- {row.network} at {row.size}x{row.size}: {note}")
+        lines += map(_line, rows)
+        notes += [f"- {_title(row)} at {row.size}x{row.size}: {note}" for row in rows if (note := _note(row))]
     return HEADER.format(oldest=OLDEST_WIRE) + "\n".join([*lines, "", *notes, "", *_of_files(), "", *_of_timm()]) + "\n"
 
 
@@ -121,9 +120,13 @@ def _of_timm() -> Iterator[str]:
             yield f"    - {row.network}: {row.refused}"
 
 
+def _title(row: Row) -> str:
+    return f"{row.network}, trained" if row.trained_on else row.network
+
+
 def _line(row: Row) -> str:
     cells = (
-        row.network,
+        _title(row),
         row.size,
         f"{row.relus:,}",
         f"{row.comparisons:,}",
