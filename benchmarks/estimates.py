@@ -1,7 +1,7 @@
 """Private inference measured beside its estimates: `python -m benchmarks.estimates NETWORK ...`.
 
     python -m benchmarks.estimates stream-cifar100-25k resnet18-64 --backend gc,gmw --link loopback,lan,wan \\
-        -o results/private/estimates.json
+        -o results/speed/estimates.json
 
 A machine's speed changes while it is measured: the rates of a row (`sphynx estimate`) are the means of those measured
 before it and after it. Where the two differ by more than STEADY the row is measured again, up to ATTEMPTS times, and

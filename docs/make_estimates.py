@@ -15,7 +15,7 @@ sys.path.insert(0, str(HERE.parent))
 
 from benchmarks.beside import STEADY, Beside, read_kept
 
-KEPT = HERE.parent / "results" / "private" / "estimates.json"
+KEPT = HERE.parent / "results" / "speed" / "estimates.json"
 WITHIN = 0.25
 AT_REST = 1.5  # a load average at the start, of two cores
 
@@ -24,16 +24,16 @@ HEADER = """# Estimates beside measurements
 What `sphynx estimate` says beside what `sphynx bench private` measures, for networks whose times had no part in any
 rate. Each rate is [measured by itself](../compiler.md#estimates): none is fitted to these rows. A row's rates are the
 means of those measured before it and after it, as a machine's speed changes between rows. `make docs` writes this page
-from `results/private/estimates.json`:
+from `results/speed/estimates.json`:
 
     pip install --no-deps torchvision==0.28.0
     python -m benchmarks.estimates stream-cifar100-25k sphynx-cifar100-25k sphynx-cifar100-51k \\
         stream-chest-xray-11k resnet18-64 squeezenet1_1-64 shufflenet_v2_x1_0-64 mobilenet_v3_small-64 \\
-        --backend gmw --link loopback,lan -o results/private/estimates.json
+        --backend gmw --link loopback,lan -o results/speed/estimates.json
     python -m benchmarks.estimates stream-cifar100-25k sphynx-cifar100-25k --backend gc --link loopback,lan \\
-        --add -o results/private/estimates.json
+        --add -o results/speed/estimates.json
     python -m benchmarks.estimates stream-cifar100-25k stream-chest-xray-11k --backend gc,gmw --link wan \\
-        --add -o results/private/estimates.json
+        --add -o results/speed/estimates.json
 """
 
 TABLE = """

@@ -62,7 +62,7 @@ was chosen on it: sizes and recipe are CIFAR-100's, with a stage of 32x32 in fro
         --out runs/stream
 """
 
-OLDER_WIRE = "6, which has the rounds and online bytes of today, and 0.2 % more offline"  # before files named theirs
+OLDER_WIRE = "6, which has the rounds and online bytes of today, and up to 0.7 % more offline"  # before files named theirs
 DATA_SETS = {"cifar100": "CIFAR-100", "tiny-imagenet": "Tiny-ImageNet"}
 
 FINAL = """## {data}, trained on all images

@@ -203,7 +203,7 @@ def test_estimates_explain_what_was_measured() -> None:
     with Sphynx."""
     extensions = {str(one): one for one in every_extension()}
     ratios = []
-    for row in read_kept(ROOT / "results/private/estimates.json").rows:
+    for row in read_kept(ROOT / "results/speed/estimates.json").rows:
         if row.network in model_names():
             program, rates = load_program(program_path(row.network)), Rates.from_json(dict(row.rates))
             planned = planned_he(program)

@@ -18,7 +18,7 @@ rlwe = _native.rlwe
 KEY = bytes(range(16))
 COUNT, WIDTH = 130, 11  # OTs or values, and their bits: neither fills whole words
 RING = 23  # of GMW: a carry tree with nodes of two and of three
-SILENT = (60, 40, 5)  # secret, trees, depth
+SILENT = (80, 40, 5)  # secret, trees, depth
 SILENT_BLOCKS = 200
 PLANE = 3  # words of a plane of COUNT bits
 

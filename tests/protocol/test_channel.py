@@ -139,7 +139,7 @@ def test_a_version_stands_for_one_choice_of_rlwe_parameters() -> None:
     expected = {8: (small, 3), 39: (small, 3), 40: (small, 4), 48: (small, 4), 49: (large, 4), 64: (large, 4)}
     derived = {bits: rlwe.Params.for_ring(bits) for bits in expected}
     assert {bits: (params.primes, params.reply_primes) for bits, params in derived.items()} == expected
-    assert WIRE_VERSION == 16
+    assert WIRE_VERSION == 17
 
 
 @pytest.mark.parametrize("expected_bytes", [0, 4, 26, 27, 1000, 1 << 20])

@@ -150,7 +150,7 @@ class ServerSettings(Record):
         least=0,
     )
     ot: ExtensionChoice = setting(
-        "auto", "OT extension: softspoken, silent (few bytes, more work), or auto: as each client chooses."
+        "auto", "OT extension: softspoken, silent (few bytes, somewhat more work), or auto: as each client chooses."
     )
     trust_state: bool = setting(False, TRUST_STATE)
     drain: bool = setting(False, "Prepare no more bundles: clients use those they have, and prepare elsewhere.")
@@ -229,7 +229,7 @@ class ClientSettings:
     )
     ot: ExtensionChoice = setting(
         "auto",
-        "OT extension: softspoken, silent (few bytes, more work), or auto: the faster on the measured link.",
+        "OT extension: softspoken, silent (few bytes, somewhat more work), or auto: the faster on the measured link.",
     )
     timeout_s: float = setting(120.0, "Seconds to wait for each answer of the server.", flag="timeout", least=0.1)
     wait_s: float = setting(10.0, "Seconds to wait for a server that is still starting.", flag="wait", least=0)
