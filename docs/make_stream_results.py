@@ -62,7 +62,6 @@ was chosen on it: sizes and recipe are CIFAR-100's, with a stage of 32x32 in fro
         --out runs/stream
 """
 
-OLDER_WIRE = "6, which has the rounds and online bytes of today, and up to 0.7 % more offline"  # before files named theirs
 DATA_SETS = {"cifar100": "CIFAR-100", "tiny-imagenet": "Tiny-ImageNet"}
 
 FINAL = """## {data}, trained on all images
@@ -252,7 +251,7 @@ def _private(measured: dict[str, Any]) -> list[str]:
     command = " ".join(measured["source"]["command"])
     described = f"{machine['architecture']}, {machine['cores']} cores, {', '.join(machine['cpu_features'])}"
     load = f"load average {machine['load_average'][0]:.1f} at the start"
-    wire = f"wire {measured['source'].get('wire', OLDER_WIRE)}"
+    wire = f"wire {measured['source']['wire']}"
     heading = PRIVATE.format(command=command, repeats=rows[0]["repeats"], machine=f"{described}, {load}", wire=wire)
     return [heading, *(_private_row(row) for row in rows)]
 
