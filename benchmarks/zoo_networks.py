@@ -58,6 +58,7 @@ ZOO = (
     Entry("mobilenet_v3_small", 64, knees=8),
     Entry("regnet_y_400mf", 64, knees=32),
     Entry("efficientnet_b0", 64, knees=16),
+    Entry("squeezenet1_1", 224),
     Entry("resnet18", 224),
 )
 # Asked for by name alone: they need more than 16 GB and hours on two cores.
