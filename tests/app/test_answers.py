@@ -156,6 +156,10 @@ def test_estimates_grow_with_the_link(scene: Scene) -> None:
 @pytest.mark.parametrize("body", [b"", b"no picture", b"\x89PNG\r\n\x1a\n" + bytes(100)])
 def test_what_is_not_a_picture_is_refused_with_a_remedy(scene: Scene, body: bytes) -> None:
     status, said = scene.request("POST", "ask?backend=gmw", body)
-    assert status == 400 and ("cannot be read" if body else "is empty") in json.loads(said)["what"] and json.loads(said)["remedy"]
+    assert (
+        status == 400
+        and ("cannot be read" if body else "is empty") in json.loads(said)["what"]
+        and json.loads(said)["remedy"]
+    )
     status, said = scene.request("POST", "ask?backend=none", png(pixels(0)))
     assert status == 400 and "not a valid ReLU backend" in json.loads(said)["what"]
