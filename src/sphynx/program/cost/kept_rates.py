@@ -11,7 +11,6 @@ from sphynx.errors import InputError
 from sphynx.program.cost.rates import Rates
 from sphynx.run.cache import cache_folder
 
-
 # Raised with the work that is timed: the last wire version to change it. Rates of other work are measured again.
 WORK_VERSION = 17
 

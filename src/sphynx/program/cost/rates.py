@@ -101,9 +101,9 @@ class Rates:
 # `bench.calibrate`, measuring afresh; spreads are below 8 %, of gc's offline work 15 %. Messages
 # were timed while the other party sent one as well. GMW's were measured when it had 14 messages a layer
 # and 1.85 times as many OTs, times 1.12 offline and 1.5 online for each OT: what digits of four bits made of the
-# protocol just before them, on two x86-64 cores, by the medians of three such runs of both. Silent OT's excess is that of
-# two x86-64 cores without VAES (4 to 10 ns), on which its older code took as much more as here. The other parts were not
-# measured: their OTs are those of GMW.
+# protocol just before them, on two x86-64 cores, by the medians of three such runs of both. Silent OT's excess is
+# that of two x86-64 cores without VAES (4 to 10 ns), on which its older code took as much more as here. The other
+# parts were not measured: their OTs are those of GMW.
 REFERENCE = Rates(
     "one core of a Neoverse-N1",
     1,
