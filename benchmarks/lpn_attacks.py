@@ -65,8 +65,8 @@ def sparse_core_bits(shape: Shape, size: int) -> float:
 class Algebraic:
     bits: float
     degree: int
-    guessed: int  # samples in each of so many blocks
-    blocks: int
+    guessed: int  # samples per block
+    blocks: int  # in which samples are guessed
 
 
 def algebraic(shape: Shape) -> Algebraic:

@@ -101,9 +101,9 @@ class Rates:
 # `bench.calibrate`, measuring afresh; spreads are below 8 %, of gc's offline work 15 %. Messages
 # were timed while the other party sent one as well. GMW's were measured when it had 14 messages a layer
 # and 1.85 times as many OTs, times 1.12 offline and 1.5 online for each OT: what digits of four bits made of the
-# protocol just before them, on two x86-64 cores, by the medians of three such runs of both. Silent OT's excess is
-# that of two x86-64 cores without VAES (4 to 10 ns), on which its older code took as much more as here. The other
-# parts were not measured: their OTs are those of GMW.
+# protocol just before them, on two x86-64 cores, by the medians of three such runs of both. Silent OT's excess was
+# measured on x86-64: 38 ns with VAES, 45 without, of whole bundles in groups (docs/growth.md). The other parts were not
+# measured: their OTs are those of GMW.
 REFERENCE = Rates(
     "one core of a Neoverse-N1",
     1,
@@ -113,7 +113,7 @@ REFERENCE = Rates(
     square=PartSeconds(118e-9, 0.0),
     gate=PartSeconds(118e-9, 0.0),
     ot_bytes=3.875,
-    silent_ot=10e-9,
+    silent_ot=40e-9,
     limb_macs_per_s=51.0e9,
     step_s=26.3e-6,
     message_s=240e-6,
