@@ -176,6 +176,9 @@ def test_an_estimate_of_a_link_that_is_written_out(compiled: sphynx.Compiled, mo
     monkeypatch.setattr(rates, "machine_rates", lambda: REFERENCE)
     near, far = (compiled.estimate(link, backend="gc").total for link in ("loopback", "40ms,100Mbit"))
     assert near.online_seconds < far.online_seconds and near.online_bytes == far.online_bytes
+    with pytest.raises(sphynx.InputError, match="-1 is below zero") as refused:
+        compiled.estimate(weight_memory_bytes=-1)
+    assert refused.value.where == "`weight_memory_bytes`"
 
 
 def test_wrong_images_are_refused_before_anything_runs(compiled: sphynx.Compiled) -> None:

@@ -119,6 +119,8 @@ def test_estimate_of_a_compiled_program(
     assert sphynx("estimate", "compiled", "--link", "modem").code == 2
     refused = sphynx("estimate", "compiled", "--rate", "100/s", "--weight-memory", "200M")
     assert refused.code == 2 and "--weight-memory" in refused.err
+    refused = sphynx("estimate", "compiled", "--weight-memory", "8X")
+    assert refused.code == 2 and "--weight-memory" in refused.err
     small = ("--image-size", "8", "--image-channels", "1", "--classes", "10", "--conv-stack", "single")
     # How large the networks are that a plan tries depends on the machine.
     keep_rates(replace(REFERENCE, busy_cores=1.0))

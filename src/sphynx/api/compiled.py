@@ -257,6 +257,12 @@ class Compiled:
         parsed = parse_link(link) if isinstance(link, str) else link
         if bundles < 1:
             raise InputError(f"there are {bundles} of them", where="`bundles`", remedy="Ask for one or more.")
+        if weight_memory_bytes is not None and weight_memory_bytes < 0:
+            raise InputError(
+                f"{weight_memory_bytes} is below zero",
+                where="`weight_memory_bytes`",
+                remedy="Give 0 to transform all weights each time, or leave it away to hold them all.",
+            )
         program = revealed(self.program, reveal, margin)
         planned = planned_he(program, bundles, weight_memory_bytes)
         return estimate_program(program, machine_rates(), parsed, backend, planned=planned, bundles=bundles)

@@ -97,6 +97,7 @@ def estimate(
     from sphynx.zoo.shipped import program_path
 
     chosen, parsed = opt.backend_for(backend), parse_link(link)
+    memory_bytes = opt.parse_memory(weight_memory, "--weight-memory")
     if prices is not None:
         _write_prices(Path(compiled), machine_rates(recalibrate=recalibrate), parsed, chosen, prices, counted, as_json)
         return
@@ -105,7 +106,6 @@ def estimate(
     if rate:
         _print_capacity(program, rates, rate, ahead, chosen, as_json)
         return
-    memory_bytes = opt.parse_memory(weight_memory, "--weight-memory")
     found = estimate_program(program, rates, parsed, chosen, planned=planned_he(program, 1, memory_bytes))
     size = group_size(program)
     grouped = estimate_program(
