@@ -37,7 +37,7 @@ class Way:
     name: str
     earlier: bool
     group: int
-    ot: str
+    ots: tuple[str, str] = ("softspoken", "softspoken")  # in `down`, in `up`
 
 
 class Build:
@@ -56,7 +56,7 @@ class Build:
 
     def prepare(self, way: Way, answering: bool) -> dict[str, Any]:
         """Return what both say of this preparation, by role; CPU seconds are for each bundle."""
-        order = {"group": way.group, "ot": way.ot, "answering": answering}
+        order = {"group": way.group, "ots": way.ots, "answering": answering}
         for party in self._parties:
             assert party.stdin
             party.stdin.write(json.dumps(order) + "\n")
@@ -103,10 +103,11 @@ def main() -> None:
     parse.add_argument("--repeat", type=int, default=7, help="Rounds that count.")
     told = parse.parse_args()
     ways = [
-        Way("earlier, alone", True, 1, "softspoken"),
-        Way("alone", False, 1, "softspoken"),
-        Way(f"group of {told.group}", False, told.group, "softspoken"),
-        Way(f"group of {told.group}, silent OT", False, told.group, "silent"),
+        Way("earlier, alone", True, 1),
+        Way("alone", False, 1),
+        Way(f"group of {told.group}", False, told.group),
+        Way(f"group of {told.group}, silent down", False, told.group, ("silent", "softspoken")),
+        Way(f"group of {told.group}, silent OT", False, told.group, ("silent", "silent")),
     ]
     print("| network | bundles | MB each | server, ms | ratio | client, ms | ratio | both, ms | ratio |")
     print("|---|---|---|---|---|---|---|---|---|")

@@ -72,7 +72,7 @@ def serve_orders(role: str, network: str, channel: Channel, program: Any, weight
         start_s = time.process_time()
         if hasattr(party, "prepare_group"):
             extensions = import_module("sphynx.program.extensions").Extensions
-            bundles = party.prepare_group(ids, "gmw", 1, extensions(order["ot"], order["ot"]))
+            bundles = party.prepare_group(ids, "gmw", 1, extensions(*order["ots"]))
         else:
             bundles = [party.prepare(one, "gmw", 1) for one in ids]
         channel.wait_sent()
