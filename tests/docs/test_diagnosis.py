@@ -178,7 +178,7 @@ def test_the_experiment_goes_through_all_its_stages(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_every_patient_is_judged_by_networks_that_never_saw_the_fold(tmp_path: Path) -> None:
-    from reproduction import patient_folds
+    from reproduction import fold_answers, judging, patient_folds
     from reproduction.gpu.state import unpack
 
     write_xrays(tmp_path / "xrays")
@@ -204,6 +204,15 @@ def test_every_patient_is_judged_by_networks_that_never_saw_the_fold(tmp_path: P
     assert experiment["judgement"] == judged
     assert [len(fold) for fold in experiment["minutes"]["teacher-final"]] == [5] * patient_folds.FOLDS
 
+    kept_answers = judging.read_answers([runs / "answers.npz"])
+    again = fold_answers.judge_again(data, kept_answers)
+    assert again[fold_answers.ALL] == judged
+    theirs = again[fold_answers.MEAN]["teacher-final"]["accuracy"]["of_seeds"]
+    mean = kept_answers["teacher-final"].mean(0).argmax(1)
+    assert theirs == pytest.approx([(mean == kept_answers["labels"]).mean()])
+    with pytest.raises(InputError, match="answers about"):
+        fold_answers.main(["digits", str(runs / "answers.npz")])
+
     unpack(kept_there, elsewhere)
     (elsewhere / "judgement.json").unlink()
     assert patient_folds.main([*words, "-o", str(elsewhere)]) == 0
@@ -222,3 +231,18 @@ def test_folds_that_earlier_calls_finished_are_packed_by_each(tmp_path: Path) ->
     assert patient_folds.main([*words, "--changed", json.dumps({"budget": 600})]) == 3
     unpack(kept, elsewhere)
     assert (elsewhere / "fold-0" / "answers.npz").is_file() and not (elsewhere / "fold-1").exists()
+
+
+@pytest.mark.parametrize("name", ["third", "fourth"])
+def test_kept_judgements_follow_from_the_kept_logits(name: str) -> None:
+    from reproduction import judging
+
+    folder = ROOT / "results/diagnosis"
+    kept = json.loads((folder / f"{name}.json").read_text())["judgement"]
+    judged = judging.judge(judging.read_answers([folder / f"{name}-answers.npz"]), "final", "teacher-final")
+    assert judged["not_inferior"] == kept["not_inferior"]
+    for key in ("difference", "low", "high"):
+        assert judged[key] == pytest.approx(kept[key])
+    for network in ("final", "teacher-final"):
+        for key in ("accuracy", "balanced_accuracy", "mcc"):
+            assert judged[network][key]["of_seeds"] == pytest.approx(kept[network][key]["of_seeds"])
