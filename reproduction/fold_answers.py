@@ -42,7 +42,8 @@ def patients_of_choice(data: Data) -> NDArray[np.int64]:
     _, held_out = data.train.split(CHOICE.held_out, HELD_OUT_SEED)
     if held_out.groups is None:
         raise InputError("its images have no patients", where=data.name, remedy="Pack them with `--groups`.")
-    return held_out.groups.unique().numpy()
+    patients: NDArray[np.int64] = held_out.groups.unique().numpy()
+    return patients
 
 
 def _without(kept: judging.Kept, patients: NDArray[np.int64]) -> Mapping[str, NDArray[Any]]:
